@@ -51,7 +51,10 @@ void TableState::make_synchronous(Deadline deadline) {
   const Roles& roles = table_.roles;
   std::unique_ptr<BspWorker> worker;
   std::unique_ptr<BspShard> shard;
-  if (roles.works()) worker = std::make_unique<BspWorker>(world_, table_);
+  if (roles.works()) {
+    push_slot_.emplace(world_, table_);
+    worker = std::make_unique<BspWorker>(table_, *push_slot_);
+  }
   if (roles.serves()) shard = std::make_unique<BspShard>(world_, table_);
   if (worker) worker->attach(world_, deadline);
   // A rank that only serves outlives the workers, which leave one after another. The rank watches
@@ -59,13 +62,15 @@ void TableState::make_synchronous(Deadline deadline) {
   const std::vector<int> needs = worker ? roles.others() : std::vector<int>{};
   if (shard) shard->attach(world_, needs, deadline);
   if (worker) own_shard_ = shard.get();
+  bsp_worker_ = worker.get();
   worker_ = std::move(worker);
   shard_ = std::move(shard);
 }
 
 void TableState::make_asynchronous(Deadline deadline) {
   if (table_.roles.works()) {
-    auto worker = std::make_unique<AsyncWorker>(world_, table_);
+    push_slot_.emplace(world_, table_);
+    auto worker = std::make_unique<AsyncWorker>(world_, table_, *push_slot_);
     worker->attach(world_, deadline);
     worker_ = std::move(worker);
     return;
@@ -76,11 +81,11 @@ void TableState::make_asynchronous(Deadline deadline) {
 }
 
 Tensor TableState::parameter(const std::string& name) const {
-  return part(worker("parameter").parameters(), index(name, "parameter"));
+  return part(push_slot("parameter").parameters(), index(name, "parameter"));
 }
 
 Tensor TableState::gradient(const std::string& name) const {
-  return part(worker("gradient").gradients(), index(name, "gradient"));
+  return part(push_slot("gradient").gradients(), index(name, "gradient"));
 }
 
 Status TableState::initialize(Deadline deadline) noexcept {
@@ -94,7 +99,7 @@ Status TableState::initialize(Deadline deadline) noexcept {
   if (worker_->pushed() == 0)
     if (Status status = worker_->push_initial(); !status) return status;
   if (Status status = pull(deadline); !status) return status;
-  worker_->clear_gradients();
+  push_slot_->clear_gradients();
   return {};
 }
 
@@ -103,7 +108,7 @@ Status TableState::push() noexcept {
   Status status = worker_->push();
   if (!status) return status;
   insight_.pushed(table_.pushes.is_compressed() ? table_.pushes.bytes() : bytes_, 0);
-  if (table_.pushes.is_compressed()) insight_.compressed(worker_->compression());
+  if (table_.pushes.is_compressed()) insight_.compressed(push_slot_->compression());
   return status;
 }
 
@@ -118,8 +123,10 @@ Status TableState::push_pull(Deadline deadline) noexcept {
 }
 
 Status TableState::wait_updated(Deadline deadline) noexcept {
-  return receive("wait_updated", 0, deadline,
-                 [this](Deadline until) { return worker_->wait_updated(until); });
+  return receive("wait_updated", 0, deadline, [this](Deadline until) {
+    Status status = must_be_in_step("wait_updated");
+    return status ? bsp_worker_->wait_updated(until) : status;
+  });
 }
 
 template <typename Wait>
@@ -153,7 +160,8 @@ Result<ParameterView> TableState::view(const std::string& name) noexcept {
 
 Result<ParameterView> TableState::view_piece(const ShardPiece& piece) noexcept {
   if (Status status = must_work("view"); !status) return status;
-  const auto bytes = worker_->view(piece);
+  if (Status status = must_be_in_step("view"); !status) return status;
+  const auto bytes = bsp_worker_->view(piece);
   if (!bytes) return bytes.status();
   ParameterView view;
   view.bytes_ = *bytes;
@@ -191,6 +199,19 @@ Tensor TableState::part(const Tensor& flat, std::size_t tensor) const {
 const TableWorker& TableState::worker(const char* operation) const {
   must_work(operation).or_throw();
   return *worker_;
+}
+
+const PushSlot& TableState::push_slot(const char* operation) const {
+  must_work(operation).or_throw();
+  return *push_slot_;
+}
+
+Status TableState::must_be_in_step(const char* operation) const noexcept {
+  if (bsp_worker_ != nullptr) return {};
+  return refuse(Code::bad_argument, [&] {
+    return bad_argument(operation, "this table's shards go on while workers compute",
+                        "call pull(); only a bsp table's parameters are read where they lie");
+  });
 }
 
 Status TableState::must_work(const char* operation) const noexcept {

@@ -15,7 +15,9 @@
 #include "pslib/insight/table_insight.hpp"
 #include "pslib/table/agreement.hpp"
 #include "pslib/table/description.hpp"
+#include "pslib/table/push_slot.hpp"
 #include "pslib/table/service.hpp"
+#include "pslib/table/table_worker.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib::detail {
@@ -42,7 +44,7 @@ class TableState {
   std::uint64_t version() const noexcept;
   Pulled pulled() const { return worker("pulled").pulled(); }
   TableStatistics statistics() const;
-  CompressionStatistics compression() const { return worker("compression").compression(); }
+  CompressionStatistics compression() const { return push_slot("compression").compression(); }
   const std::vector<TensorSpec>& specs() const noexcept { return table_.specs; }
   const std::vector<ShardPiece>& pieces() const noexcept { return table_.pieces; }
 
@@ -61,6 +63,9 @@ class TableState {
   void make_synchronous(Deadline deadline);
   void make_asynchronous(Deadline deadline);
   const TableWorker& worker(const char* operation) const;
+  const PushSlot& push_slot(const char* operation) const;
+  /// Refuses `operation` if the parameters can't be read in place.
+  Status must_be_in_step(const char* operation) const noexcept;
   Status must_work(const char* operation) const noexcept;
   Status serve_own_shard(Deadline deadline) noexcept;
 
@@ -70,9 +75,11 @@ class TableState {
   std::uint64_t bytes_ = 0;  // total size of the tensors as pushed and pulled
   TableInsight insight_;
   std::optional<Agreement> agreement_;
+  std::optional<PushSlot> push_slot_;  // of a worker
   std::unique_ptr<TableWorker> worker_;
   std::unique_ptr<TableShard> shard_;
-  BspShard* own_shard_ = nullptr;  // the bsp shard if this worker's calls run it
+  BspWorker* bsp_worker_ = nullptr;  // the worker of a bsp table
+  BspShard* own_shard_ = nullptr;    // the bsp shard if this worker's calls run it
 };
 
 }  // namespace weft::pslib::detail

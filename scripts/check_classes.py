@@ -7,14 +7,6 @@ import re
 import sys
 
 METHODS, FIELDS, INTERFACE = 25, 25, 10
-# Classes that exceed the limits today: file:class -> (public methods, fields). They may get narrower, not wider. A
-# class within the limits is removed from this list.
-KNOWN = {
-    "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 26),
-    "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 48),
-    "runtime/collective/planned_call.hpp:PlannedCall": (3, 26),
-}
-KNOWN_INTERFACES = {"pslib/table/table_worker.hpp:TableWorker": 13}
 SEAMS = ("p2p/transport/verbs/api/", "p2p/transport/verbs/fake/")  # as wide as the C library that they wrap
 
 
@@ -114,24 +106,15 @@ def main():
         if file.startswith(SEAMS):
             continue
         for name, kind, methods, fields, pure in classes(file):
-            key = f"{file}:{name}"
             found.append((methods, fields, pure, name, file))
-            most_methods, most_fields = KNOWN.get(key, (METHODS, FIELDS))
             # A struct without methods is a record, which may have any number of fields.
             record = kind == "struct" and methods == 0
-            if methods > most_methods or (fields > most_fields and not record):
+            if methods > METHODS or (fields > FIELDS and not record):
                 print(f"{file}: {name} has {methods} public methods and {fields} fields; at most "
-                      f"{most_methods} and {most_fields}: split it into named member objects")
+                      f"{METHODS} and {FIELDS}: split it into named member objects")
                 broken = 1
-            elif key in KNOWN and methods <= METHODS and fields <= FIELDS:
-                print(f"{file}: {name} is within the limits now: remove it from the list in scripts/check_classes.py")
-                broken = 1
-            elif key in KNOWN and (methods, fields) != KNOWN[key]:
-                print(f"{file}: {name} got narrower ({methods}, {fields}): update scripts/check_classes.py")
-                broken = 1
-            most_pure = KNOWN_INTERFACES.get(key, INTERFACE)
-            if pure > most_pure:
-                print(f"{file}: the interface {name} has {pure} methods; at most {most_pure}")
+            if pure > INTERFACE:
+                print(f"{file}: the interface {name} has {pure} methods; at most {INTERFACE}")
                 broken = 1
     widest = sorted(found, reverse=True)[:3] + sorted(found, key=lambda c: -c[1])[:3]
     print("widest: " + ", ".join(f"{name} {methods} methods {fields} fields"

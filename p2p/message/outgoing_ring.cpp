@@ -70,13 +70,9 @@ bool OutgoingRing::open() noexcept {
     return false;
   }
   try {
-    long_sequence_.assign(geometry.longs, 0);
+    cursor_.open(geometry);
     direct_ = peer_.channel->map(*ring);
-    if (direct_ == nullptr) {
-      staging_ = OwnedBlock(local_.staging, geometry.bytes());
-      cell_posted_.assign(geometry.cells, 0);
-      long_posted_.assign(geometry.longs, 0);
-    }
+    if (direct_ == nullptr) staging_.open(local_.staging, geometry);
   } catch (const Error& error) {
     failure_ = error.status();
     return false;
@@ -84,28 +80,9 @@ bool OutgoingRing::open() noexcept {
     failure_ = Status(ErrorDetail{.code = Code::exhausted, .operation = "send"});
     return false;
   }
-  geometry_ = geometry;
   ring_ = *ring;
   open_ = true;
   return true;
-}
-
-void OutgoingRing::poll_credit() noexcept {
-  const std::uint64_t credit = words().credit.load(std::memory_order_acquire);
-  // The credit comes from the peer: ignore values that the protocol rules out.
-  if (credit > known_released_ && credit <= sent_) known_released_ = credit;
-}
-
-bool OutgoingRing::has_credit() noexcept {
-  if (sent_ - known_released_ < geometry_.cells) return true;
-  poll_credit();
-  return sent_ - known_released_ < geometry_.cells;
-}
-
-bool OutgoingRing::long_is_free() noexcept {
-  if (long_sequence_[next_long_] <= known_released_) return true;
-  poll_credit();
-  return long_sequence_[next_long_] <= known_released_;
 }
 
 OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const std::byte* data,
@@ -115,15 +92,15 @@ OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const std::byte* data,
 
 OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
                                       std::span<const std::byte> payload) noexcept {
-  if (!has_credit()) return Sent::no_room;
+  if (!cursor_.cell_is_free(words().credit)) return Sent::no_room;
   const bool is_long = kind == Kind::in_long;
-  if (is_long && !long_is_free()) return Sent::no_room;
-  const std::uint64_t sequence = sent_ + 1;
+  if (is_long && !cursor_.long_is_free(words().credit)) return Sent::no_room;
+  const std::uint64_t sequence = cursor_.sent() + 1;
   const Head head{.sequence = sequence, .tag = tag, .size = Head::pack(kind, size)};
   if (direct_ != nullptr) [[likely]] {
-    Cell& cell = reinterpret_cast<Cell*>(direct_)[index_];
+    Cell& cell = reinterpret_cast<Cell*>(direct_)[cursor_.cell()];
     if (is_long) {
-      std::byte* const to = direct_ + geometry_.cell_bytes() + next_long_ * Geometry::long_stride();
+      std::byte* const to = direct_ + cursor_.long_offset();
       std::memcpy(to, &head, sizeof head);
       std::memcpy(to + sizeof head, payload.data(), payload.size());
     } else {
@@ -138,12 +115,7 @@ OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_
   } else if (const Sent sent = put(head, payload); sent != Sent::yes) {
     return sent;
   }
-  if (is_long) {
-    long_sequence_[next_long_] = sequence;
-    next_long_ = next_long_ + 1 == geometry_.longs ? 0 : next_long_ + 1;
-  }
-  sent_ = sequence;
-  index_ = index_ + 1 == geometry_.cells ? 0 : index_ + 1;
+  cursor_.advance(is_long);
   counters_.transfers.add(1);
   counters_.bytes_moved.add(size);
   counters_.work_requests.add(1);
@@ -162,16 +134,15 @@ bool OutgoingRing::has_ended(std::uint64_t& posted) noexcept {
 OutgoingRing::Sent OutgoingRing::put(const Head& head,
                                      std::span<const std::byte> payload) noexcept {
   const bool is_long = head.kind() == Kind::in_long;
-  std::uint64_t& posted = is_long ? long_posted_[next_long_] : cell_posted_[index_];
+  std::uint64_t& posted =
+      is_long ? staging_.long_put(cursor_.long_buffer()) : staging_.cell_put(cursor_.cell());
   const bool ended = has_ended(posted);
   if (!failure_.ok()) return Sent::failed;
-  const std::uint64_t cell = index_ * sizeof(Cell);
-  const std::uint64_t place = is_long
-                                  ? geometry_.cell_bytes() + next_long_ * Geometry::long_stride()
-                                  : cell + offsetof(Cell, head);
+  const std::uint64_t cell = cursor_.cell() * sizeof(Cell);
+  const std::uint64_t place = is_long ? cursor_.long_offset() : cell + offsetof(Cell, head);
   held_up_ = !ended;
   if (!ended) return Sent::no_room;
-  std::byte* const staged = staging_.data() + place;
+  std::byte* const staged = staging_.at(place);
   std::memcpy(staged, &head, sizeof head);
   if (!payload.empty()) std::memcpy(staged + sizeof head, payload.data(), payload.size());
   PutWork work;
@@ -197,8 +168,7 @@ OutgoingRing::Sent OutgoingRing::put(const Head& head,
 
 bool OutgoingRing::has_completed() noexcept {
   const auto ended = [this](std::uint64_t& posted) { return has_ended(posted); };
-  return std::all_of(cell_posted_.begin(), cell_posted_.end(), ended) &&
-         std::all_of(long_posted_.begin(), long_posted_.end(), ended);
+  return staging_.all_of(ended);
 }
 
 OutgoingRing::Sent OutgoingRing::send_queued(Operation& operation) noexcept {
@@ -213,23 +183,20 @@ OutgoingRing::Sent OutgoingRing::send_queued(Operation& operation) noexcept {
 }
 
 OutgoingRing::Sent OutgoingRing::offer(Operation& operation) noexcept {
-  const auto free = std::find(offered_.begin(), offered_.end(), nullptr);
-  if (free == offered_.end() || !has_credit()) return Sent::no_room;
+  const std::uint32_t word = offered_.free_word();
+  if (word == SenderWords::kOffers || !cursor_.cell_is_free(words().credit)) return Sent::no_room;
   MemoryRef ref;
   if (Status status = place(operation, ref); !status.ok()) {
     operation.status = std::move(status);
     return Sent::yes;  // it ended with an error
   }
-  const Offer offer{.offset = ref.offset,
-                    .chunk = ref.chunk,
-                    .ack = static_cast<std::uint32_t>(free - offered_.begin())};
+  const Offer offer{.offset = ref.offset, .chunk = ref.chunk, .ack = word};
   const Sent sent = emit(Kind::offered, operation.tag.value, operation.tensor.bytes(),
                          std::as_bytes(std::span(&offer, 1)));
   if (sent != Sent::yes) return sent;
   operation.stage = Operation::Stage::offered;
-  operation.awaited = sent_;
-  *free = &operation;
-  ++offers_;
+  operation.awaited = cursor_.sent();
+  offered_.add(word, operation);
   return sent;
 }
 

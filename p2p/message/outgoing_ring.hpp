@@ -1,7 +1,6 @@
 // The ring through which this rank sends to a peer, with the messages that wait to enter the ring.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -10,8 +9,11 @@
 
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/message/control.hpp"
+#include "p2p/message/offered_messages.hpp"
 #include "p2p/message/operation.hpp"
 #include "p2p/message/ring.hpp"
+#include "p2p/message/ring_cursor.hpp"
+#include "p2p/message/ring_staging.hpp"
 #include "p2p/transport/counters.hpp"
 #include "p2p/transport/local_rank.hpp"
 
@@ -36,10 +38,10 @@ class OutgoingRing {
   /// True if a message may be sent at once: the ring is granted and nothing is queued before it.
   bool is_open() const noexcept { return open_ && queue_.empty(); }
   /// True if flush() may find something to do.
-  bool is_busy() const noexcept { return !queue_.empty() || offers_ != 0; }
+  bool is_busy() const noexcept { return !queue_.empty() || !offered_.empty(); }
 
   /// Number of messages sent.
-  std::uint64_t sent() const noexcept { return sent_; }
+  std::uint64_t sent() const noexcept { return cursor_.sent(); }
 
   enum class Sent : std::uint8_t { yes, no_room, failed };
   /// Sends at most Geometry::kLongPayload bytes; `data` is copied before the return. On `failed`
@@ -61,7 +63,7 @@ class OutgoingRing {
       if (!failure_.ok()) fail(failure_, ended);
       return;
     }
-    take_acknowledged(ended);
+    offered_.take_acknowledged(words().acks, ended);
     held_up_ = false;
     while (Operation* const first = queue_.first()) {
       const Sent sent = send_queued(*first);
@@ -74,17 +76,16 @@ class OutgoingRing {
   /// Fails every queued message and every offer that the peer has not read.
   template <typename Ended>
   void fail(const Status& why, const Ended& ended) noexcept {
-    take_acknowledged(ended);  // a peer that has left may have read some before
-    for (Operation*& offered : offered_)
-      if (Operation* const operation = std::exchange(offered, nullptr)) {
-        operation->status = why;
-        ended(*operation);
-      }
-    offers_ = 0;
+    // A peer that has left may have read some before.
+    offered_.take_acknowledged(words().acks, ended);
+    const auto failed = [&](Operation& operation) {
+      operation.status = why;
+      ended(operation);
+    };
+    offered_.take_all(failed);
     while (Operation* const first = queue_.first()) {
       queue_.remove(*first);
-      first->status = why;
-      ended(*first);
+      failed(*first);
     }
   }
   /// True while a put waits for room in a fabric's queue or for an earlier put: nothing rings the
@@ -103,9 +104,6 @@ class OutgoingRing {
 
   /// Opens the ring if the peer has granted it.
   bool open() noexcept;
-  bool has_credit() noexcept;
-  bool long_is_free() noexcept;
-  void poll_credit() noexcept;
   /// True if the staging memory of put `posted` may be reused; records a failure of that put.
   bool has_ended(std::uint64_t& posted) noexcept;
   /// Sends one message: its head, and `payload` behind it.
@@ -117,19 +115,6 @@ class OutgoingRing {
   /// Finds memory of the operation's bytes that the peer can read, copying them if necessary.
   Status place(Operation& operation, MemoryRef& ref) noexcept;
   bool share(std::uint32_t chunk) noexcept;
-  template <typename Ended>
-  void take_acknowledged(const Ended& ended) noexcept {
-    if (offers_ == 0) return;
-    for (std::uint32_t i = 0; i < SenderWords::kOffers; ++i) {
-      Operation* const operation = offered_[i];
-      if (operation == nullptr ||
-          words().acks[i].load(std::memory_order_acquire) < operation->awaited)
-        continue;
-      offered_[i] = nullptr;
-      --offers_;
-      ended(*operation);
-    }
-  }
   SenderWords& words() const noexcept { return *reinterpret_cast<SenderWords*>(words_.data()); }
 
   LocalRank& local_;
@@ -143,24 +128,14 @@ class OutgoingRing {
 
   bool open_ = false;
   bool held_up_ = false;
-  Geometry geometry_;
   RemoteMemory ring_;
   std::byte* direct_ = nullptr;  ///< the ring in this process; null if it is not mapped here
-  std::uint64_t sent_ = 0;
-  std::uint64_t known_released_ = 0;
-  std::uint32_t index_ = 0;  ///< index of the next cell
-  std::uint32_t next_long_ = 0;
-  std::vector<std::uint64_t> long_sequence_;  ///< by long buffer: its last message
-
-  // Staging, for fabrics that read the payload after put() returns.
-  OwnedBlock staging_;                      ///< laid out as the ring
-  std::vector<std::uint64_t> cell_posted_;  ///< by cell: the put that reads it; 0: none
-  std::vector<std::uint64_t> long_posted_;
+  RingCursor cursor_;
+  RingStaging staging_;  ///< open if the ring is not mapped
   static constexpr std::uint32_t kCopyDepth = 4;
 
   OperationList queue_;
-  std::array<Operation*, SenderWords::kOffers> offered_{};
-  std::uint32_t offers_ = 0;
+  OfferedMessages offered_;
   std::vector<std::uint32_t> shared_;  ///< chunks shared with the peer
   EdgeCounters counters_;
 };

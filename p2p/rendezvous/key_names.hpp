@@ -30,7 +30,8 @@ class KeyNames {
   }
   /// Returns the number of `name`; a repeated lookup counts as a use. A new name gets a new number
   /// while fewer than `kept` exist. After that it takes over the number of an unused name for which
-  /// `idle(number)` is true, or a new number if 64 looks find none.
+  /// `idle(number)` is true, or a new number if 64 looks find none. Throws std::bad_alloc; then
+  /// nothing has changed.
   template <typename Idle>
   Found find_or_add(std::string_view name, std::size_t kept, Idle&& idle) {
     if (const std::uint32_t number = find(name); number != kNone) {
@@ -38,12 +39,15 @@ class KeyNames {
       return {number, false};
     }
     if (const std::uint32_t old = names_.size() < kept ? kNone : unused(idle); old != kNone) {
+      std::string key(name);
       auto entry = numbers_.extract(numbers_.find(names_[old]));
-      entry.key() = name;
+      entry.key() = std::move(key);
       names_[old] = numbers_.insert(std::move(entry)).position->first;
       return {old, true};
     }
     const auto number = static_cast<std::uint32_t>(names_.size());
+    if (names_.size() == names_.capacity()) names_.reserve(2 * names_.size() + 1);
+    used_.reserve(names_.capacity());
     names_.push_back(numbers_.try_emplace(std::string(name), number).first->first);
     used_.push_back(false);
     return {number, false};

@@ -49,7 +49,7 @@ struct OfferLimits {
 /// I/O. Allocates nothing in the steady state. Not thread-safe.
 class OfferTable {
  public:
-  explicit OfferTable(OfferLimits limits) noexcept : limits_(limits) {}
+  explicit OfferTable(OfferLimits limits) : limits_(limits) {}
 
   enum class Outcome : std::uint8_t { parked, matched, duplicate, full };
 

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
+
 namespace weft::detail {
 
 using p2p::rendezvous::Content;
 using p2p::rendezvous::OfferTable;
+using p2p::rendezvous::SenderEnd;
 using p2p::rendezvous::Ticket;
 using SessionLock = p2p::rendezvous::PeerSession::SessionLock;
 
@@ -62,7 +66,7 @@ void RendezvousState::open(Deadline deadline) {
   });
   shared.or_throw();
   for (const auto& session : sessions_) session->attach(until);
-  for (const auto& session : sessions_) session->greet();
+  for (const auto& session : sessions_) session->send_hello();
   // Once open() returns, all members have met this rank, so it may even leave.
   const auto missing = [this] {
     return std::find_if(sessions_.begin(), sessions_.end(),
@@ -89,7 +93,14 @@ void RendezvousState::open(Deadline deadline) {
 }
 
 Status RendezvousState::refuse(const char* operation, int rank, const KeyStep& at) const noexcept {
-  ErrorDetail detail{.code = Code::bad_argument, .operation = operation, .rank = local_.rank};
+  const bool is_member =
+      rank >= 0 && rank < local_.size && by_rank_[static_cast<std::size_t>(rank)] != nullptr;
+  if (is_member && !at.key.empty() && at.key.size() <= p2p::rendezvous::kMaxKey) return {};
+  return weft::refuse(Code::bad_argument, [&] { return why_refused(operation, rank, at); });
+}
+
+ErrorDetail RendezvousState::why_refused(const char* operation, int rank, const KeyStep& at) const {
+  ErrorDetail detail{.operation = operation, .rank = local_.rank};
   if (rank < 0 || rank >= local_.size) {
     detail.message = fmt::format("there is no rank {} in a job of {}", rank, local_.size);
     detail.hint = fmt::format("ranks go from 0 to {}", local_.size - 1);
@@ -98,14 +109,12 @@ Status RendezvousState::refuse(const char* operation, int rank, const KeyStep& a
         fmt::format("rank {} is no member of the group that opened \"{}\"", rank, spec_.name);
     detail.hint = "exchange tensors between members alone";
     detail.peer = rank;
-  } else if (at.key.empty() || at.key.size() > p2p::rendezvous::kMaxKey) {
+  } else {
     detail.message = fmt::format("a key of {} bytes", at.key.size());
     detail.hint = fmt::format("keys have 1 to {} bytes", p2p::rendezvous::kMaxKey);
     detail.peer = rank;
-  } else {
-    return {};
   }
-  return Status(std::move(detail));
+  return detail;
 }
 
 template <typename Ready, typename Broken, typename Whom>
@@ -137,14 +146,14 @@ void RendezvousState::poll() noexcept {
     if (session->wants_turn()) session->try_turn();
 }
 
-Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
-                              Deadline deadline) noexcept {
+Status RendezvousState::offer(int to, const KeyStep& at, Content& content, Deadline deadline) {
   PeerSession& session = with(to);
-  PeerSession::Offered offered;
+  SenderEnd::Offered offered;
   const auto try_offer = [&] {
     const SessionLock lock(session);
     session.work();
-    offered = session.offer(at, content);
+    session.run([&] { offered = session.sender().offer(at, content); });
+    if (Status status = session.usable("send", at); !status.ok()) offered.status = status;
     session.work();
     return offered.outcome != OfferTable::Outcome::full || !offered.status.ok();
   };
@@ -153,24 +162,24 @@ Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
          [to] { return to; });
     if (offered.outcome == OfferTable::Outcome::full && offered.status.ok())
       offered.status = not_fetched(
-          session, "send", fmt::format("no room to park key \"{}\", step {}", at.key, at.step));
+          session, "send", formatted("no room to park key \"{}\", step {}", at.key, at.step));
   }
   hand_over();
   return offered.status;
 }
 
 Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
-                                    std::string_view what) noexcept {
+                                    std::string_view what) {
   const SessionLock lock(session);
-  const auto& offers = session.offers();
+  const auto& offers = session.sender().offers();
   const KeyStep oldest = offers.offers() == 0 ? KeyStep{} : offers.oldest();
   if (Status status = session.usable(operation, oldest); !status.ok()) return status;
   return session.failure(
       Code::timeout, operation, oldest,
-      fmt::format(
+      formatted(
           "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
           session.peer().rank, session.peer().host(), mesh_.suspicion(session.peer().rank),
-          session.unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
+          session.sender().unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
 
@@ -181,17 +190,19 @@ Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
   content.metadata = {.dtype = tensor.dtype(), .shape = tensor.shape()};
   if (content.metadata.bytes() != 0) {
     if (tensor.empty())
-      return with(to).failure(Code::bad_argument, "send", at,
-                              fmt::format("the tensor {} has no memory", tensor.text()), "");
+      return with(to).failure(Code::bad_argument, "send", at, text_or_empty([&] {
+                                return fmt::format("the tensor {} has no memory", tensor.text());
+                              }),
+                              "");
     content.tensor = tensor;
     if (tensor.arena() != local_.data.get() && tensor.arena() != local_.adopted.get() &&
         !local_.reachable(tensor.data(), tensor.extent())) {
       try {
         const SessionLock lock(with(to));
-        content.tensor = with(to).clone(tensor);
+        content.tensor = with(to).sender().clone(tensor);
         content.owned = true;
-      } catch (const Error& error) {
-        return error.status();
+      } catch (...) {
+        return caught_status();
       }
     }
   }
@@ -213,12 +224,16 @@ Status RendezvousState::send_error(int to, const KeyStep& at, Code code, std::st
                             "give the code that the receiver is to get");
   if (code > Code::partitioned)
     return with(to).failure(Code::bad_argument, "send_error", at,
-                            fmt::format("{} is no code", static_cast<int>(code)),
+                            formatted("{} is no code", static_cast<int>(code)),
                             "give the code that the receiver is to get");
   Content content;
   content.metadata.dead = true;
   content.error = code;
-  content.error_text = text;
+  try {
+    content.error_text = text;
+  } catch (...) {
+    return caught_status();
+  }
   return offer(to, at, content, deadline);
 }
 
@@ -238,13 +253,15 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
       value.encode({content.tensor.data(), size});
       content.owned = true;
       const SessionLock lock(with(to));
-      with(to).count_copied(size);
+      with(to).sender().count_copied(size);
     }
   } catch (const Error& error) {
     return error.status();
+  } catch (const std::bad_alloc&) {
+    return caught_status();
   } catch (const std::exception& error) {
     return with(to).failure(Code::bad_argument, "send_encoded", at,
-                            fmt::format("the codec threw: {}", error.what()), "");
+                            formatted("the codec threw: {}", error.what()), "");
   }
   return offer(to, at, content, deadline);
 }
@@ -255,7 +272,7 @@ bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   local_.waiter.poll_once();
   const SessionLock lock(with(to));
   with(to).work();
-  return with(to).lent(at);
+  return with(to).sender().lent(at);
 }
 
 Status RendezvousState::serve(Deadline deadline) noexcept {
@@ -265,13 +282,13 @@ Status RendezvousState::serve(Deadline deadline) noexcept {
   hand_over();
   for (const auto& session : sessions_) {
     const SessionLock lock(*session);
-    if (session->take_lost()) return session->usable("serve", {});
+    if (session->sender().take_lost()) return session->usable("serve", {});
   }
   if (totals_.offered.load() <= 0) return {};
   for (const auto& session : sessions_) {
     {
       const SessionLock lock(*session);
-      if (session->unfetched() == 0) continue;
+      if (session->sender().unfetched() == 0) continue;
     }
     return not_fetched(*session, "serve", "");
   }
@@ -279,12 +296,12 @@ Status RendezvousState::serve(Deadline deadline) noexcept {
 }
 
 void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                              Deadline deadline) noexcept {
+                              Deadline deadline) {
   PeerSession& session = with(from);
   std::size_t next = 0;
   const auto ask = [&] {
     const SessionLock lock(session);
-    session.ask_on(wanted, tickets, next);
+    session.run([&] { session.receiver().ask(wanted, tickets, next); });
     session.work();
   };
   ask();
@@ -301,13 +318,22 @@ Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline dea
   if (Status status = refuse("recv", from, at); !status.ok()) return status;
   Ticket ticket;
   receive(from, {&at, 1}, {&ticket, 1}, deadline);
-  auto received = [&] {
-    const SessionLock lock(with(from));
-    with(from).work();
-    return with(from).finish(at, ticket);
-  }();
+  auto received = finish(from, at, ticket);
   hand_over();
   return received;
+}
+
+Result<Received> RendezvousState::finish(int from, const KeyStep& at, Ticket& ticket) noexcept {
+  PeerSession& session = with(from);
+  const SessionLock lock(session);
+  session.work();
+  Result<Received> received{Received{}};
+  bool is_finished = false;
+  session.run([&] {
+    received = session.receiver().finish(at, ticket);
+    is_finished = true;
+  });
+  return is_finished ? std::move(received) : Result<Received>(session.usable("recv", at));
 }
 
 std::vector<Result<Received>> RendezvousState::recv(int from, std::span<const KeyStep> wanted,
@@ -319,24 +345,24 @@ std::vector<Result<Received>> RendezvousState::recv(int from, std::span<const Ke
       return received;
     }
   std::vector<Ticket> tickets(wanted.size());
+  received.reserve(wanted.size());
   receive(from, wanted, tickets, deadline);
-  {
-    const SessionLock lock(with(from));
-    with(from).work();
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      received.push_back(with(from).finish(wanted[i], tickets[i]));
-  }
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    received.push_back(finish(from, wanted[i], tickets[i]));
   hand_over();
   return received;
 }
 
 Status RendezvousState::cancel(int from, const KeyStep& at) noexcept {
   if (Status status = refuse("cancel", from, at); !status.ok()) return status;
-  const Status status = [&] {
-    const SessionLock lock(with(from));
-    with(from).work();
-    return with(from).cancel(at);
-  }();
+  Status status;
+  {
+    PeerSession& session = with(from);
+    const SessionLock lock(session);
+    session.work();
+    session.run([&] { status = session.receiver().cancel(at); });
+    if (status.ok()) status = session.usable("cancel", at);
+  }
   hand_over();
   return status;
 }

@@ -72,13 +72,16 @@ class RendezvousState {
 
  private:
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
+  /// Throws std::bad_alloc.
+  ErrorDetail why_refused(const char* operation, int rank, const KeyStep& at) const;
+  /// The outcome of a request that has been waited for.
+  Result<Received> finish(int from, const KeyStep& at, p2p::rendezvous::Ticket& ticket) noexcept;
   /// The session with a member.
   PeerSession& with(int rank) noexcept { return *by_rank_[static_cast<std::size_t>(rank)]; }
-  Status offer(int to, const KeyStep& at, p2p::rendezvous::Content& content,
-               Deadline deadline) noexcept;
-  Status not_fetched(PeerSession& session, const char* operation, std::string_view what) noexcept;
+  Status offer(int to, const KeyStep& at, p2p::rendezvous::Content& content, Deadline deadline);
+  Status not_fetched(PeerSession& session, const char* operation, std::string_view what);
   void receive(int from, std::span<const KeyStep> wanted,
-               std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline) noexcept;
+               std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline);
   /// `whom` returns the rank waited for, or -1 for several.
   template <typename Ready, typename Broken, typename Whom>
   void wait(const Ready& ready, const Broken& broken, Deadline deadline, const Whom& whom) noexcept;

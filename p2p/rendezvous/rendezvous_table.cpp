@@ -1,6 +1,7 @@
 #include "p2p/rendezvous/rendezvous_table.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "p2p/rendezvous/rendezvous_messages.hpp"
 
@@ -14,6 +15,7 @@ std::shared_ptr<detail::RendezvousState> RendezvousTable::open(const RendezvousS
                                                          members);
   {
     const std::lock_guard lock(mutex_);
+    closing_.reserve(open_.size() + closing_.size() + 1);  // so that close() does not allocate
     open_.push_back(state);
   }
   ++count_;
@@ -37,7 +39,16 @@ void RendezvousTable::close(std::shared_ptr<detail::RendezvousState> state) noex
 }
 
 void RendezvousTable::stop() noexcept {
-  for (const auto& state : all()) state->stop();
+  // Without a copy of the lists: a rank may leave because it is short of memory.
+  for (std::size_t i = 0;; ++i) {
+    std::shared_ptr<detail::RendezvousState> state;
+    {
+      const std::lock_guard lock(mutex_);
+      if (i >= open_.size() + closing_.size()) return;
+      state = i < open_.size() ? open_[i] : closing_[i - open_.size()];
+    }
+    state->stop();
+  }
 }
 
 std::vector<std::shared_ptr<detail::RendezvousState>> RendezvousTable::all() const {
@@ -63,13 +74,25 @@ void RendezvousTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
 
 bool RendezvousTable::wants_bell() const noexcept {
   if (count_.load() == 0) return false;
-  const auto states = all();
-  return std::any_of(states.begin(), states.end(),
-                     [](const auto& state) { return state->wants_service(); });
+  try {
+    const auto states = all();
+    return std::any_of(states.begin(), states.end(),
+                       [](const auto& state) { return state->wants_service(); });
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
 }
 
 void RendezvousTable::serve() noexcept {
   if (count_.load() == 0) return;
+  try {
+    serve_all();
+  } catch (const std::bad_alloc&) {
+    local_.progress.turn_soon();
+  }
+}
+
+void RendezvousTable::serve_all() {
   for (const auto& state : all())
     if (state->wants_service() || state->is_held_up()) state->poll();
   std::vector<std::shared_ptr<detail::RendezvousState>> closing;

@@ -35,6 +35,7 @@ class RendezvousTable {
 
  private:
   std::vector<std::shared_ptr<detail::RendezvousState>> all() const;
+  void serve_all();
 
   LocalRank& local_;
   Mesh& mesh_;

@@ -105,7 +105,7 @@ void RequestGroups::take_back(Item& item) noexcept {
   --groups_[item.id.group].used;
 }
 
-void RequestGroups::release(Item& item, bool received) noexcept {
+void RequestGroups::release(Item& item, bool received) {
   if (received) by_key_[item.key].done.add(item.step);
   forget(item);
   if (groups_[item.id.group].live == 0) free_.push_back(item.id.group);

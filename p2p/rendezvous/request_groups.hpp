@@ -77,8 +77,9 @@ class RequestGroups {
 
   /// The item that a message refers to; null if there is none or it has ended.
   Item* find(const RequestId& id) noexcept;
-  /// Frees the item. `received` records its step, so that the step can't be requested again.
-  void release(Item& item, bool received) noexcept;
+  /// Frees the item. `received` records its step, so that the step can't be requested again. Throws
+  /// std::bad_alloc.
+  void release(Item& item, bool received);
   /// Calls `act` for every item that no thread waits for.
   void for_each_left_behind(const std::function<void(Item&)>& act);
   std::size_t live() const noexcept { return live_; }

@@ -1,4 +1,4 @@
-// The public handles of signals; each forwards to the rank's SignalTable.
+// The public handles of signals; each forwards to a part of the rank's SignalTable.
 #include <utility>
 
 #include "base/control_call.hpp"
@@ -81,7 +81,7 @@ Status RemoteSignal::put(RemoteSlot& slot, const Tensor& tensor, std::uint64_t a
                          Deadline deadline) noexcept {
   if (slot.owner() != owner())
     return state_->table.failure(
-        Code::bad_argument, "put", state_->name, owner(),
+        Code::bad_argument, "put", *state_,
         formatted("the slot is rank {}'s, the signal rank {}'s", slot.owner(), owner()),
         "a signal follows puts to its own owner");
   if (Status status = slot.put(tensor, Until::delivered).wait(deadline); !status.ok())

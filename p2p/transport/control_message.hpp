@@ -14,10 +14,10 @@ namespace weft::p2p {
 /// it), the mesh, the slots, a rendezvous, messages, signals, or a group. No such message is on the
 /// steady path.
 enum class MessageType : std::uint32_t {
-  greet,          ///< shm: connector -> acceptor: who it says it is
-  challenge,      ///< shm: the acceptor's answer, by which it proves who it is
-  hello,          ///< shm: connector -> acceptor, with the control chunk and an event descriptor
-  welcome,        ///< shm: the acceptor's answer, with the same
+  handshake,      ///< shm: connector -> acceptor: which rank it says it is
+  answer,         ///< shm: acceptor -> connector: proves which rank it is
+  connect,        ///< shm: connector -> acceptor, with the control chunk and an event descriptor
+  accept,         ///< shm: acceptor -> connector, with the same
   chunk,          ///< shm: a chunk's descriptor, before the first message that refers to it
   chunk_wanted,   ///< asks for a chunk that a tensor's record referred to
   adopted,        ///< shm: where adopted memory lies in the sender's process

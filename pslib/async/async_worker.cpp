@@ -15,12 +15,12 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 
 }  // namespace
 
-AsyncWorker::AsyncWorker(World& world, const Description& table)
+AsyncWorker::AsyncWorker(World& world, const Description& table, PushSlot& slot)
     : world_(world),
       table_(table),
       self_(static_cast<std::size_t>(std::ranges::find(table.roles.workers, table.roles.rank) -
                                      table.roles.workers.begin())),
-      slot_(world, table) {}
+      slot_(slot) {}
 
 void AsyncWorker::attach(World& world, Deadline deadline) {
   const std::size_t width = size_of(table_.options.wire);
@@ -39,7 +39,7 @@ void AsyncWorker::attach(World& world, Deadline deadline) {
       if (piece.server != home) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       shard.runs.push_back(
-          {header + piece.shard_offset, piece.count, parameters().data() + first * width});
+          {header + piece.shard_offset, piece.count, slot_.parameters().data() + first * width});
     }
   }
 }
@@ -221,16 +221,6 @@ Status AsyncWorker::name_the_slowest(const Shard& shard, Status status) const no
     detail.hint = "let the slower worker go on, or close its table";
     return detail;
   });
-}
-
-Status AsyncWorker::wait_updated(Deadline) noexcept {
-  return refuse_call("wait_updated", "this table's shards go on while workers compute",
-                     "call pull(); only a bsp table's parameters are read where they lie");
-}
-
-Result<std::span<const std::byte>> AsyncWorker::view(const ShardPiece&) const noexcept {
-  return refuse_call("view", "this table's shards go on while workers compute",
-                     "call pull(); only a bsp table's parameters are read where they lie");
 }
 
 }  // namespace weft::pslib

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <vector>
 
 #include "pslib/table/description.hpp"
@@ -18,25 +17,18 @@ namespace weft::pslib {
 /// speaks in the newest epoch. Not thread-safe.
 class AsyncWorker final : public TableWorker {
  public:
-  /// Throws Error as World::expose and World::allocate do. `table` must outlive the worker.
-  AsyncWorker(World& world, const Description& table);
+  /// `table` and `slot` must outlive the worker.
+  AsyncWorker(World& world, const Description& table, PushSlot& slot);
   void attach(World& world, Deadline deadline);
 
-  const Tensor& gradients() const noexcept override { return slot_.gradients(); }
-  const Tensor& parameters() const noexcept override { return slot_.parameters(); }
   bool has_parameters() const noexcept override { return settled_ > 0; }
   std::uint64_t pushed() const noexcept override { return pushed_; }
   std::uint64_t version() const noexcept override { return version_; }
   Pulled pulled() const override;
-  CompressionStatistics compression() const noexcept override { return slot_.compression(); }
 
   Status push_initial() noexcept override;
-  void clear_gradients() noexcept override { slot_.clear_gradients(); }
   Status push() noexcept override;
   Status pull(Deadline deadline) noexcept override;
-  /// Refused: a reader must not hold a version while others go on.
-  Status wait_updated(Deadline deadline) noexcept override;
-  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
 
  private:
   // The state words of one server.
@@ -67,7 +59,7 @@ class AsyncWorker final : public TableWorker {
   World& world_;
   const Description& table_;
   std::size_t self_;  // this worker's index
-  PushSlot slot_;
+  PushSlot& slot_;
   std::vector<Server> servers_;
   std::vector<Shard> shards_;
   std::uint64_t pushed_ = 0;

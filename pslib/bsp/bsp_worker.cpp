@@ -17,7 +17,7 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 
 }  // namespace
 
-BspWorker::BspWorker(World& world, const Description& table) : table_(table), slot_(world, table) {
+BspWorker::BspWorker(const Description& table, PushSlot& slot) : table_(table), slot_(slot) {
   slot_.also_needs(table.roles.others(), kNeeded);
 }
 
@@ -36,7 +36,8 @@ void BspWorker::attach(World& world, Deadline deadline) {
     for (const ShardPiece& piece : table_.pieces) {
       if (piece.server != rank) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
-      server.runs.push_back({piece.shard_offset, piece.count, parameters().data() + first * width});
+      server.runs.push_back(
+          {piece.shard_offset, piece.count, slot_.parameters().data() + first * width});
     }
   }
   // Each worker starts at a different server, so that they do not all read the same one at once.

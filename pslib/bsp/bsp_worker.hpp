@@ -2,6 +2,7 @@
 // regions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,28 +19,26 @@ namespace weft::pslib {
 /// thread-safe.
 class BspWorker final : public TableWorker {
  public:
-  /// Exposes the gradients. `table` must outlive the worker. Throws Error as World::expose and
-  /// World::allocate do.
-  BspWorker(World& world, const Description& table);
+  /// `table` and `slot` must outlive the worker.
+  BspWorker(const Description& table, PushSlot& slot);
   /// Attaches to every server's region.
   void attach(World& world, Deadline deadline);
 
-  const Tensor& gradients() const noexcept override { return slot_.gradients(); }
-  const Tensor& parameters() const noexcept override { return slot_.parameters(); }
   bool has_parameters() const noexcept override { return updated_ > 0; }
   std::uint64_t pushed() const noexcept override { return pushed_; }
   std::uint64_t version() const noexcept override {
     return table_.first_version() + (updated_ > 0 ? updated_ - 1 : 0);
   }
   Pulled pulled() const override;
-  CompressionStatistics compression() const noexcept override { return slot_.compression(); }
 
   Status push_initial() noexcept override;
-  void clear_gradients() noexcept override { slot_.clear_gradients(); }
   Status push() noexcept override;
   Status pull(Deadline deadline) noexcept override;
-  Status wait_updated(Deadline deadline) noexcept override;
-  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
+  /// Waits for the update without a copy of the parameters. After an error, the next call resumes
+  /// where this one stopped.
+  Status wait_updated(Deadline deadline) noexcept;
+  /// The piece in place, without a copy.
+  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept;
 
  private:
   struct Server {
@@ -55,7 +54,7 @@ class BspWorker final : public TableWorker {
   Status reach_pushed(Deadline deadline) noexcept;
 
   const Description& table_;
-  PushSlot slot_;
+  PushSlot& slot_;
   std::vector<Server> servers_;
   std::uint64_t pushed_ = 0;      // version of the gradients published last; 0: none
   std::uint64_t updated_ = 0;     // version of the gradients that all regions include

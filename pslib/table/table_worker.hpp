@@ -1,25 +1,19 @@
-// A worker's side of a table of any consistency.
+// A worker's side of a table of any consistency: its pushes and pulls.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
 
-/// Not thread-safe.
+/// Pushes from a PushSlot and pulls into it. Not thread-safe.
 class TableWorker {
  public:
   TableWorker() = default;
   TableWorker(const TableWorker&) = delete;
   TableWorker& operator=(const TableWorker&) = delete;
   virtual ~TableWorker() = default;
-
-  /// Flat, in the order of Layout.
-  virtual const Tensor& gradients() const noexcept = 0;
-  virtual const Tensor& parameters() const noexcept = 0;
 
   /// True once the initial parameters have been pulled.
   virtual bool has_parameters() const noexcept = 0;
@@ -28,18 +22,12 @@ class TableWorker {
   /// Version last pulled; 0: the initial parameters, or none.
   virtual std::uint64_t version() const noexcept = 0;
   virtual Pulled pulled() const = 0;
-  virtual CompressionStatistics compression() const noexcept = 0;
 
   /// The first push; the first worker pushes `parameters` in place of gradients.
   virtual Status push_initial() noexcept = 0;
-  /// Call after the initial version has been pulled.
-  virtual void clear_gradients() noexcept = 0;
   virtual Status push() noexcept = 0;
-  // After an error, the next call resumes where this one stopped.
+  /// After an error, the next call resumes where this one stopped.
   virtual Status pull(Deadline deadline) noexcept = 0;
-  virtual Status wait_updated(Deadline deadline) noexcept = 0;
-  /// The piece in place, without a copy.
-  virtual Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept = 0;
 };
 
 }  // namespace weft::pslib

@@ -77,7 +77,7 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choic
 
 bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
   if (call.with_word) return false;
-  if (call.by_nodes) return true;
+  if (call.within.by_nodes) return true;
   const Kind kind = call.task.kind();
   if (kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather)
     return who == call.task.root();
@@ -85,7 +85,7 @@ bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
 }
 
 void HostGroup::begin(PlannedCall& call) noexcept {
-  if (call.in_stage) {
+  if (call.within.in_stage) {
     std::memcpy(call.in, call.task.in, call.task.in_bytes);
     set_bytes_copied(bytes_copied() + call.task.in_bytes);
   }
@@ -116,7 +116,7 @@ void HostGroup::post(PlannedCall& call) noexcept {
         return;
   area_.signature(number) = call.task.signature;
   if (!call.with_word) {
-    std::memcpy(area_.payload(number), &call.places, sizeof call.places);
+    std::memcpy(area_.payload(number), &call.within.places, sizeof call.within.places);
     if (call.task.kind() == Kind::all_to_all)
       std::memcpy(area_.offsets(number), call.task.offsets.data(),
                   call.task.offsets.size() * sizeof(std::int64_t));
@@ -174,7 +174,7 @@ void HostGroup::work(PlannedCall& call) noexcept {
     work_with_words(call);
   } else {
     if (call.step == 0 && !find_peers(call)) return;
-    if (call.by_nodes) {
+    if (call.within.by_nodes) {
       if (!work_by_nodes(call)) return;
     } else if (is_given_up(call.number) || !work_in_place(call)) {
       return;
@@ -213,7 +213,7 @@ void HostGroup::leave(PlannedCall& call) noexcept {
     }
     if (is_given_up(call.number)) return;
   }
-  if (call.out_stage) {
+  if (call.within.out_stage) {
     std::memcpy(call.task.out, call.out, call.task.out_bytes);
     set_bytes_copied(bytes_copied() + call.task.out_bytes);
   }

@@ -23,7 +23,7 @@ bool HostGroup::goes_with_word(const Task& task) const noexcept {
 void HostGroup::prepare(PlannedCall& call) {
   call.with_word = goes_with_word(call.task);
   if (call.with_word) return;
-  call.by_nodes = goes_by_nodes(call);
+  call.within.by_nodes = goes_by_nodes(call);
   place_input(call);
   place_output(call);
   place_partial(call);
@@ -43,13 +43,13 @@ void HostGroup::place_input(PlannedCall& call) {
   }
   if (own_only) return;
   if (!place) {
-    call.in_stage = p2p::OwnedBlock(local_.data, task.in_bytes);
-    call.in = call.in_stage.data();
-    place = call.in_stage.block();
+    call.within.in_stage = p2p::OwnedBlock(local_.data, task.in_bytes);
+    call.in = call.within.in_stage.data();
+    place = call.within.in_stage.block();
   }
-  call.places.in_chunk = place->chunk;
-  call.places.in_offset = place->offset;
-  call.places.in_bytes = task.in_bytes;
+  call.within.places.in_chunk = place->chunk;
+  call.within.places.in_offset = place->offset;
+  call.within.places.in_bytes = task.in_bytes;
   export_chunk(place->chunk);
 }
 
@@ -59,24 +59,25 @@ void HostGroup::place_output(PlannedCall& call) {
   if (task.out == nullptr || task.out_bytes == 0 || !shows_out(call, me_)) return;
   auto place = local_.data->locate(task.out, task.out_bytes);
   if (!place) {
-    call.out_stage = p2p::OwnedBlock(local_.data, task.out_bytes);
-    call.out = call.out_stage.data();
-    place = call.out_stage.block();
+    call.within.out_stage = p2p::OwnedBlock(local_.data, task.out_bytes);
+    call.out = call.within.out_stage.data();
+    place = call.within.out_stage.block();
   }
-  call.places.out_chunk = place->chunk;
-  call.places.out_offset = place->offset;
-  call.places.out_bytes = task.out_bytes;
+  call.within.places.out_chunk = place->chunk;
+  call.within.places.out_offset = place->offset;
+  call.within.places.out_bytes = task.out_bytes;
   export_chunk(place->chunk);
 }
 
 void HostGroup::place_partial(PlannedCall& call) {
-  if (!call.by_nodes || !combines(call.task.kind())) return;
-  call.partial_bytes = static_cast<std::size_t>(partial_elements(call.task)) * call.reducer->wide();
-  if (call.partial_bytes == 0) return;
-  call.partial = p2p::OwnedBlock(local_.data, call.partial_bytes);
-  const p2p::Block& place = call.partial.block();
-  call.places.partial_chunk = place.chunk;
-  call.places.partial_offset = place.offset;
+  if (!call.within.by_nodes || !combines(call.task.kind())) return;
+  call.within.partial_bytes =
+      static_cast<std::size_t>(partial_elements(call.task)) * call.reducer->wide();
+  if (call.within.partial_bytes == 0) return;
+  call.within.partial = p2p::OwnedBlock(local_.data, call.within.partial_bytes);
+  const p2p::Block& place = call.within.partial.block();
+  call.within.places.partial_chunk = place.chunk;
+  call.within.places.partial_offset = place.offset;
   export_chunk(place.chunk);
 }
 

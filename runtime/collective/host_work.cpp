@@ -138,7 +138,7 @@ bool HostGroup::find_peers(PlannedCall& call) noexcept {
     ins_[at] = own ? call.in : nullptr;
     in_bytes_[at] = own ? call.task.in_bytes : 0;
     outs_[at] = own ? call.out : nullptr;
-    partials_[at] = own && call.partial ? call.partial.data() : nullptr;
+    partials_[at] = own && call.within.partial ? call.within.partial.data() : nullptr;
     if (!own && !find_peer(call, r)) return false;
   }
   return true;
@@ -173,8 +173,10 @@ bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
     if (outs_[at] == nullptr) return wait_for_chunk(call, other);
   }
   // A rank at this rank's place in another node has a partial result of the same size.
-  if (call.partial_bytes > 0 && nodes_.rank(nodes_.node_of(other), nodes_.place()) == other) {
-    partials_[at] = find(member, places.partial_chunk, places.partial_offset, call.partial_bytes);
+  if (call.within.partial_bytes > 0 &&
+      nodes_.rank(nodes_.node_of(other), nodes_.place()) == other) {
+    partials_[at] =
+        find(member, places.partial_chunk, places.partial_offset, call.within.partial_bytes);
     if (partials_[at] == nullptr) return wait_for_chunk(call, other);
   }
   return true;
@@ -206,9 +208,9 @@ bool HostGroup::shows_out(const PlannedCall& call, int whose) noexcept {
     case Kind::gather:
       return whose == call.task.root();
     case Kind::broadcast:
-      return call.by_nodes && whose != call.task.root();
+      return call.within.by_nodes && whose != call.task.root();
     case Kind::all_gather:
-      return call.by_nodes;
+      return call.within.by_nodes;
     default:
       return false;
   }

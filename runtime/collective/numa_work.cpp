@@ -74,7 +74,7 @@ bool HostGroup::combine_by_nodes(PlannedCall& call) noexcept {
   const Slice slice = slice_of(task.count, task.element, nodes_.place(), nodes_.mates());
   if (call.step == 1) return combine_column(call, slice);
   if (call.step == 0) {
-    std::byte* to = call.partial.data();
+    std::byte* to = call.within.partial.data();
     if (task.kind() != Kind::reduce_scatter) return combine_row(call, to, slice.first, slice.count);
     for (const int r : nodes_.column()) {
       if (!combine_row(call, to, task.offsets[static_cast<std::size_t>(r)], task.part(r)))

@@ -15,6 +15,27 @@
 
 namespace weft::detail {
 
+/// The memory of a call within a host: other ranks reach the user's tensors, or a staging copy of
+/// those that are not shared.
+struct WithinHost {
+  TensorPlaces places;
+  p2p::OwnedBlock in_stage;
+  p2p::OwnedBlock out_stage;
+  bool by_nodes = false;    ///< the work goes in steps, within NUMA nodes and between them
+  p2p::OwnedBlock partial;  ///< this rank's partial result of its node
+  std::size_t partial_bytes = 0;
+};
+
+/// The memory and the schedule of a call between hosts.
+struct BetweenHosts {
+  Tensor flat_in{};  ///< `call.in` as bytes
+  Tensor flat_out{};
+  Tensor results{};                     ///< results for others, as bytes; or a schedule's sums
+  std::optional<ScheduleRun> rounds{};  ///< set if the call follows a schedule
+  std::vector<std::byte> gathered{};    ///< output of an all_to_all in place, until it ends
+  std::byte nothing{};                  ///< target of parts that have no bytes
+};
+
 struct PlannedCall {
   enum class Stage : std::uint8_t {
     idle,
@@ -30,24 +51,10 @@ struct PlannedCall {
   std::uint32_t fingerprint = 0;
   bool with_word = false;  ///< tensors travel whole: inside the entry, or in one exchange
 
-  // Where other ranks reach the tensors: the user's memory, or a staging copy if that is not
-  // shared.
-  TensorPlaces places;
-  std::byte* in = nullptr;
+  std::byte* in = nullptr;  ///< the memory that the work uses
   std::byte* out = nullptr;
-  p2p::OwnedBlock in_stage;
-  p2p::OwnedBlock out_stage;
-  bool by_nodes = false;    ///< the work goes in steps, within NUMA nodes and between them
-  p2p::OwnedBlock partial;  ///< this rank's partial result of its node
-  std::size_t partial_bytes = 0;
-
-  // Of calls between hosts.
-  Tensor flat_in{};  ///< `call.in` as bytes
-  Tensor flat_out{};
-  Tensor results{};                     ///< results for others, as bytes; or a schedule's sums
-  std::optional<ScheduleRun> rounds{};  ///< set if the call follows a schedule
-  std::vector<std::byte> gathered{};    ///< output of an all_to_all in place, until it ends
-  std::byte nothing{};                  ///< target of parts that have no bytes
+  WithinHost within;
+  BetweenHosts between;
 
   Stage stage = Stage::idle;
   std::uint64_t number = 0;
@@ -62,8 +69,8 @@ struct PlannedCall {
   bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }
   /// Bytes of the user's tensors that other ranks access in place.
   std::int64_t lent_bytes() const noexcept {
-    const std::size_t in_place = in_stage ? 0 : task.in_bytes;
-    const std::size_t out_place = out_stage ? 0 : task.out_bytes;
+    const std::size_t in_place = within.in_stage ? 0 : task.in_bytes;
+    const std::size_t out_place = within.out_stage ? 0 : task.out_bytes;
     return static_cast<std::int64_t>(task.in == task.out ? std::max(in_place, out_place)
                                                          : in_place + out_place);
   }

@@ -77,8 +77,8 @@ Algorithm SlotGroup::quickest(const Choosing& choosing, std::uint64_t counts) {
 
 void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing) {
   const Task& task = call.task;
-  ScheduleTensors tensors{.in = call.flat_in,
-                          .out = call.flat_out,
+  ScheduleTensors tensors{.in = call.between.flat_in,
+                          .out = call.between.flat_out,
                           .element = choosing.element,
                           .sum_element = choosing.wide_element};
   if (task.kind() == Kind::reduce_scatter)
@@ -90,19 +90,19 @@ void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& cho
   const bool apart = choosing.task.widens || task.kind() == Kind::reduce_scatter;
   if (combines(task.kind()) && apart) {
     const std::size_t bytes = static_cast<std::size_t>(task.count) * choosing.wide_element;
-    call.results = Tensor(p2p::make_storage(local_.data, std::max<std::size_t>(bytes, 1)), 0,
-                          DType::u8, Shape{static_cast<std::int64_t>(bytes)});
+    call.between.results = Tensor(p2p::make_storage(local_.data, std::max<std::size_t>(bytes, 1)),
+                                  0, DType::u8, Shape{static_cast<std::int64_t>(bytes)});
   }
-  tensors.sum = apart ? call.results : call.flat_out;
-  call.rounds.emplace(*make_schedule(by, choosing.task, hosts_, me_), std::move(tensors));
+  tensors.sum = apart ? call.between.results : call.between.flat_out;
+  call.between.rounds.emplace(*make_schedule(by, choosing.task, hosts_, me_), std::move(tensors));
 }
 
 bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
-  return call.rounds ? call.rounds->takes_from(rank) : !link(rank)->taken();
+  return call.between.rounds ? call.between.rounds->takes_from(rank) : !link(rank)->taken();
 }
 
 bool SlotGroup::sends_to(const PlannedCall& call, int rank) const noexcept {
-  return call.rounds ? call.rounds->sends_to(rank) : !link(rank)->all_put();
+  return call.between.rounds ? call.between.rounds->sends_to(rank) : !link(rank)->all_put();
 }
 
 }  // namespace weft::detail

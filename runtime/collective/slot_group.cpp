@@ -69,18 +69,19 @@ void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, De
 
 void SlotGroup::prepare(PlannedCall& call) {
   const Task& task = call.task;
-  if (task.in != nullptr) call.flat_in = flat(call.call.in);
-  if (task.out != nullptr && !call.call.out.empty()) call.flat_out = flat(call.call.out);
-  if (task.kind() == Kind::all_to_all && task.in == task.out) call.gathered.resize(task.out_bytes);
+  if (task.in != nullptr) call.between.flat_in = flat(call.call.in);
+  if (task.out != nullptr && !call.call.out.empty()) call.between.flat_out = flat(call.call.out);
+  if (task.kind() == Kind::all_to_all && task.in == task.out)
+    call.between.gathered.resize(task.out_bytes);
   choose_algorithm(call);
-  if (!combines(task.kind()) || call.rounds) return;
+  if (!combines(task.kind()) || call.between.rounds) return;
   // Results that belong to other ranks have no space in this rank's tensors.
   const bool scans = task.kind() == Kind::scan && !call.with_word;
   if (gets(task, me_) && !scans) return;
   const std::size_t bytes = share_bytes(call, me_) * (scans ? ranks_.size() : 1);
   if (bytes > 0)
-    call.results = Tensor(p2p::make_storage(local_.data, bytes), 0, DType::u8,
-                          Shape{static_cast<std::int64_t>(bytes)});
+    call.between.results = Tensor(p2p::make_storage(local_.data, bytes), 0, DType::u8,
+                                  Shape{static_cast<std::int64_t>(bytes)});
 }
 
 void SlotGroup::begin(PlannedCall& call) noexcept { call.in = call.task.in; }
@@ -90,18 +91,18 @@ void SlotGroup::exchange(PlannedCall& call) noexcept {
       .word = call.number << 32 | call.mark, .total = 0, .signature = call.task.signature};
   combined_ = 0;
   combined_pieces_ = 0;
-  if (call.rounds) call.rounds->restart();
+  if (call.between.rounds) call.between.rounds->restart();
   for (int i = 1; i < size(); ++i) {
     const int r = (me_ + i) % size();
-    if (call.rounds)
-      link(r)->expect(head, call.rounds->bytes_to(r), call.rounds->bytes_from(r));
+    if (call.between.rounds)
+      link(r)->expect(head, call.between.rounds->bytes_to(r), call.between.rounds->bytes_from(r));
     else
       link(r)->expect(head, sending(call, r), taking(call, r));
   }
 }
 
 bool SlotGroup::step(PlannedCall& call) noexcept {
-  if (call.rounds) return step_rounds(call);
+  if (call.between.rounds) return step_rounds(call);
   for (;;) {
     for (int i = 1; i < size(); ++i) {
       const int r = (me_ + i) % size();
@@ -114,7 +115,7 @@ bool SlotGroup::step(PlannedCall& call) noexcept {
 }
 
 bool SlotGroup::step_rounds(PlannedCall& call) noexcept {
-  (void)call.rounds->step(links_, call.reducer ? &*call.reducer : nullptr);
+  (void)call.between.rounds->step(links_, call.reducer ? &*call.reducer : nullptr);
   for (int r = 0; r < size(); ++r)
     if (r != me_ && found_failure(call, r)) return false;
   return true;
@@ -156,9 +157,10 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
     for (int r = 0; r <= me_ && up_to_me; ++r)
       targets_.push_back(r == me_ ? results(call) + combined_ : nullptr);
     for (int r = 0; r < size() && !up_to_me; ++r)
-      targets_.push_back(
-          (r == me_ ? results(call) : call.results.data() + share * static_cast<std::size_t>(r)) +
-          combined_);
+      targets_.push_back((r == me_
+                              ? results(call)
+                              : call.between.results.data() + share * static_cast<std::size_t>(r)) +
+                         combined_);
     call.reducer->combine_up_to(sources_, targets_, count);
   } else if (count > 0) {
     targets_.push_back(results(call) + combined_);
@@ -172,7 +174,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
 }
 
 bool SlotGroup::over(const PlannedCall& call) const noexcept {
-  if (call.rounds ? !call.rounds->made() : !has_combined(call)) return false;
+  if (call.between.rounds ? !call.between.rounds->made() : !has_combined(call)) return false;
   return std::all_of(links_.begin(), links_.end(), [](const auto& link) {
     return link == nullptr || (link->quiet() && link->sent() && link->taken());
   });
@@ -206,7 +208,8 @@ void SlotGroup::finish(PlannedCall& call) noexcept {
       return place(task.out + task.at(me_), task.in, task.in_bytes);
     case Kind::all_to_all: {
       const auto at = static_cast<std::size_t>(task.out_offsets[static_cast<std::size_t>(me_)]);
-      std::byte* const out = call.gathered.empty() ? task.out : call.gathered.data();
+      std::byte* const out =
+          call.between.gathered.empty() ? task.out : call.between.gathered.data();
       place(out + at * task.element, task.in + task.at(me_), task.part_bytes(me_));
       return place(task.out, out, task.out_bytes);
     }

@@ -69,15 +69,15 @@ SlotLink::Sending SlotGroup::sending(PlannedCall& call, int to) const noexcept {
   const Part first = first_part(call, me_, to);
   const std::size_t second = second_bytes(call, me_, to);
   SlotLink::Sending sending{.piece_schedule = {first.moves, first.bytes, second},
-                            .first = {&call.flat_in, first.offset},
+                            .first = {&call.between.flat_in, first.offset},
                             .second = {}};
   if (second == 0) return sending;
   if (call.task.kind() == Kind::scan)
-    sending.second = {&call.results, second * static_cast<std::size_t>(to)};
+    sending.second = {&call.between.results, second * static_cast<std::size_t>(to)};
   else if (gets(call.task, me_))
-    sending.second = {&call.flat_out, bytes_of(call.task, share_of(call, me_).first)};
+    sending.second = {&call.between.flat_out, bytes_of(call.task, share_of(call, me_).first)};
   else
-    sending.second = {&call.results, 0};
+    sending.second = {&call.between.results, 0};
   return sending;
 }
 
@@ -97,16 +97,16 @@ SlotLink::Taking SlotGroup::taking(PlannedCall& call, int from) const noexcept {
   if (task.kind() == Kind::gather || task.kind() == Kind::all_gather)
     taking.first = task.out == nullptr ? nullptr : task.out + task.at(from);
   if (task.kind() == Kind::all_to_all)
-    taking.first = (call.gathered.empty() ? task.out : call.gathered.data()) +
+    taking.first = (call.between.gathered.empty() ? task.out : call.between.gathered.data()) +
                    bytes_of(task, task.out_offsets[at]);
   // Only heads arrive.
-  if (taking.first == nullptr) taking.first = &call.nothing;
+  if (taking.first == nullptr) taking.first = &call.between.nothing;
   return taking;
 }
 
 std::byte* SlotGroup::results(PlannedCall& call) const noexcept {
   const Task& task = call.task;
-  if (!gets(task, me_)) return call.results.data();
+  if (!gets(task, me_)) return call.between.results.data();
   if (task.kind() == Kind::reduce_scatter) return task.out;
   return task.out + bytes_of(task, share_of(call, me_).first);
 }

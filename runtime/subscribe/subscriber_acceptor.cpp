@@ -55,18 +55,19 @@ p2p::Identity subscriber_identity(const p2p::Identity::Secret& key) {
 SubscriberAcceptor::SubscriberAcceptor(p2p::ProgressThread& thread, Log& log, const Setup& setup,
                                        Came came)
     : identity_(host_identity(setup.key)),
-      acceptor_(thread, log, rejected_connections_, kPatience,
-                {.came = [came = std::move(came)](const p2p::Hello& client, const p2p::Hello&,
-                                                  os::Fd& socket) -> std::string {
-                   if (client.purpose != p2p::Purpose::subscriber)
-                     return "only subscribers are let in here";
-                   return came(socket);
-                 },
-                 .short_of =
-                     [&log](const Error& error) {
-                       log.warn(Subsystem::path, "subscribers must wait: {}", error.what());
-                     },
-                 .wants_ticks = [this] { ticks_.start(); }}),
+      acceptor_(
+          thread, log, rejected_connections_, kPatience,
+          {.came = [came = std::move(came)](const p2p::Handshake& client, const p2p::Handshake&,
+                                            os::Fd& socket) -> std::string {
+             if (client.purpose != p2p::Purpose::subscriber)
+               return "only subscribers are let in here";
+             return came(socket);
+           },
+           .short_of =
+               [&log](const Error& error) {
+                 log.warn(Subsystem::path, "subscribers must wait: {}", error.what());
+               },
+           .wants_ticks = [this] { ticks_.start(); }}),
       ticks_(thread, kTick, [this](std::uint64_t) {
         if (!acceptor_.tick()) ticks_.stop();
       }) {

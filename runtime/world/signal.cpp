@@ -8,15 +8,16 @@ namespace weft {
 
 Signal Signal::expose(World& world, const std::string& name, std::uint64_t value) {
   WorldAccess::state(world).refuse_fork("expose");
-  return control_call(
-      "expose", [&] { return Signal(WorldAccess::state(world).signals.expose(name, value)); });
+  return control_call("expose", [&] {
+    return Signal(WorldAccess::state(world).signals.exposed().expose(name, value));
+  });
 }
 
 RemoteSignal RemoteSignal::attach(World& world, int owner, const std::string& name,
                                   Deadline deadline) {
   WorldAccess::state(world).refuse_fork("attach");
   return control_call("attach", [&] {
-    return RemoteSignal(WorldAccess::state(world).signals.attach(owner, name, deadline));
+    return RemoteSignal(WorldAccess::state(world).signals.remote().attach(owner, name, deadline));
   });
 }
 

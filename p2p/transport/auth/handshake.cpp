@@ -16,8 +16,8 @@ struct Said {
   /// The secret is also the key of other checks; none of them begins so.
   std::array<char, 12> subject = {'w', 'e', 'f', 't', ' ', 'c', 'o', 'n', 'n', 'e', 'c', 't'};
   std::uint32_t end = 0;
-  Hello client;
-  Hello server;
+  Handshake client;
+  Handshake server;
 };
 static_assert(std::has_unique_object_representations_v<Said>);
 
@@ -60,40 +60,40 @@ std::string Refusal::text() const {
 Identity::Identity(int rank, int job_size, const Secret& secret, bool seals) noexcept
     : rank_(rank), job_size_(job_size), seals_(seals), secret_(secret), job_(id_of(secret)) {}
 
-std::string Identity::validate(const Greeting& greeting) {
-  if (greeting.magic != Hello::kMagic) return "it does not speak weft's protocol";
-  if (greeting.version != RankAddress::kVersion)
-    return fmt::format("it speaks version {}, this rank {}", greeting.version,
+std::string Identity::validate(const Handshake::Protocol& protocol) {
+  if (protocol.magic != Handshake::kMagic) return "it does not speak weft's protocol";
+  if (protocol.version != RankAddress::kVersion)
+    return fmt::format("it speaks version {}, this rank {}", protocol.version,
                        RankAddress::kVersion);
   return {};
 }
 
-std::string Identity::validate_job(const Hello& hello) const {
-  std::string reason = validate(hello.greeting());
-  if (reason.empty() && hello.job != job_)
-    reason =
-        fmt::format("{}: {}, this end's is {}",
-                    hello.purpose == Purpose::subscriber ? "it has another token, by its number"
-                                                         : "it is of another job, by the secret",
-                    text(hello.job), text(job_));
-  if (reason.empty() && hello.job_size != job_size_)
-    reason = fmt::format("its job has {} ranks, this one {}", hello.job_size, job_size_);
+std::string Identity::validate_job(const Handshake& handshake) const {
+  std::string reason = validate(handshake.protocol);
+  if (reason.empty() && handshake.job != job_)
+    reason = fmt::format("{}: {}, this end's is {}",
+                         handshake.purpose == Purpose::subscriber
+                             ? "it has another token, by its number"
+                             : "it is of another job, by the secret",
+                         text(handshake.job), text(job_));
+  if (reason.empty() && handshake.job_size != job_size_)
+    reason = fmt::format("its job has {} ranks, this one {}", handshake.job_size, job_size_);
   return reason;
 }
 
-Hello Identity::hello(int to, Purpose purpose, std::uint16_t rail) const {
-  Hello hello{.job_size = job_size_,
-              .from = rank_,
-              .to = to,
-              .purpose = purpose,
-              .seals = static_cast<std::uint8_t>(seals_),
-              .rail = rail,
-              .job = job_};
-  randombytes_buf(hello.nonce.data(), hello.nonce.size());
-  return hello;
+Handshake Identity::handshake(int to, Purpose purpose, std::uint16_t rail) const {
+  Handshake handshake{.job_size = job_size_,
+                      .from = rank_,
+                      .to = to,
+                      .purpose = purpose,
+                      .seals = static_cast<std::uint8_t>(seals_),
+                      .rail = rail,
+                      .job = job_};
+  randombytes_buf(handshake.nonce.data(), handshake.nonce.size());
+  return handshake;
 }
 
-std::string Identity::validate(const Hello& client) const {
+std::string Identity::validate(const Handshake& client) const {
   std::string reason = validate_job(client);
   if (reason.empty() && (client.to != rank_ || client.from < 0 || client.from >= job_size_ ||
                          // A rank shares memory with itself as with the others.
@@ -104,37 +104,36 @@ std::string Identity::validate(const Hello& client) const {
   return reason;
 }
 
-bool Identity::is_of_other_job(const Hello& client) const noexcept {
-  return validate(client.greeting()).empty() &&
-         (client.job != job_ || client.job_size != job_size_);
+bool Identity::is_of_other_job(const Handshake& client) const noexcept {
+  return validate(client.protocol).empty() && (client.job != job_ || client.job_size != job_size_);
 }
 
-Answer Identity::answer(const Hello& client) const {
-  Answer answer{.hello = hello(client.from, client.purpose, client.rail)};
-  answer.mac = mac(End::server, client, answer.hello);
+Answer Identity::answer(const Handshake& client) const {
+  Answer answer{.handshake = handshake(client.from, client.purpose, client.rail)};
+  answer.mac = mac(End::server, client, answer.handshake);
   return answer;
 }
 
-std::string Identity::validate(const Hello& own, const Answer& answer) const {
-  std::string reason = validate_job(answer.hello);
+std::string Identity::validate(const Handshake& own, const Answer& answer) const {
+  std::string reason = validate_job(answer.handshake);
   if (!reason.empty()) return reason;
-  if (answer.hello.from != own.to || answer.hello.to != rank_)
-    return fmt::format("it says it is rank {} called by rank {}", answer.hello.from,
-                       answer.hello.to);
-  if (answer.hello.purpose != own.purpose || answer.hello.rail != own.rail)
+  if (answer.handshake.from != own.to || answer.handshake.to != rank_)
+    return fmt::format("it says it is rank {} called by rank {}", answer.handshake.from,
+                       answer.handshake.to);
+  if (answer.handshake.purpose != own.purpose || answer.handshake.rail != own.rail)
     return "it takes the connection for another";
-  return equal(answer.mac, mac(End::server, own, answer.hello)) ? "" : kUnauthenticated;
+  return equal(answer.mac, mac(End::server, own, answer.handshake)) ? "" : kUnauthenticated;
 }
 
-Proof Identity::prove(const Hello& own, const Answer& answer) const {
-  return {mac(End::client, own, answer.hello)};
+Proof Identity::prove(const Handshake& own, const Answer& answer) const {
+  return {mac(End::client, own, answer.handshake)};
 }
 
-bool Identity::verify(const Hello& client, const Answer& own, const Proof& proof) const {
-  return equal(proof.mac, mac(End::client, client, own.hello));
+bool Identity::verify(const Handshake& client, const Answer& own, const Proof& proof) const {
+  return equal(proof.mac, mac(End::client, client, own.handshake));
 }
 
-ConnectionKeys Identity::keys(const Hello& client, const Hello& server) const {
+ConnectionKeys Identity::keys(const Handshake& client, const Handshake& server) const {
   static_assert(sizeof(ConnectionKeys::Key) == crypto_auth_BYTES);
   Said said{.subject = {'w', 'e', 'f', 't', ' ', 'd', 'a', 't', 'a', 'k', 'e', 'y'},
             .client = client,
@@ -150,7 +149,7 @@ ConnectionKeys Identity::keys(const Hello& client, const Hello& server) const {
   return keys;
 }
 
-Mac Identity::mac(End end, const Hello& client, const Hello& server) const {
+Mac Identity::mac(End end, const Handshake& client, const Handshake& server) const {
   static_assert(sizeof(Mac) == crypto_auth_BYTES && sizeof(Secret) == crypto_auth_KEYBYTES);
   const Said said{.end = static_cast<std::uint32_t>(end), .client = client, .server = server};
   Mac tag{};

@@ -1,18 +1,18 @@
 // How two ranks authenticate each other: a mutual challenge, keyed with the job's secret.
 //
-//   caller                          called
-//     Hello  ------------------------->        who calls whom, in which job, a fresh nonce
-//            <-------------------------  Answer  its own nonce, and a MAC over both: it is who it
-//            says
-//     Proof  ------------------------->        the caller's MAC over both
-//            <-------------------------  two zero bytes: from now on frames, or a fabric's data;
+//   client                             server
+//     Handshake  --------------------->          which rank connects to which, in which job, a
+//     nonce
+//                <---------------------  Answer  its own Handshake, and a MAC over both
+//     Proof      --------------------->          the client's MAC over both
+//                <---------------------  two zero bytes: frames follow, or a fabric's data;
 //                                        or Refusal::kMark and a Refusal
 //
-// Whoever is called answers a hello of another job too, and one of another version with a Greeting,
-// so that both ends can say what differs. The caller then gives no proof, but an empty one.
+// The server answers a Handshake of another job too, and one of another version with its Protocol
+// alone, so that both ends can say what differs. The client then sends an empty Proof.
 //
-// Either MAC covers version, job, both ranks, what the connection is for, both nonces and which end
-// sends it, so that neither a replay nor a reflection of what was seen elsewhere is of use.
+// Either MAC covers version, job, both ranks, the purpose, both nonces and the end that sends it,
+// so that neither a replay nor a reflection of an earlier message is of use.
 #pragma once
 
 #include <array>
@@ -41,17 +41,17 @@ enum class Purpose : std::uint8_t {
 /// A number for a job, which does not give its secret away.
 using JobId = std::array<std::byte, 8>;
 
-/// Every version's hello begins with this.
-struct Greeting {
-  std::uint32_t magic = 0;
-  std::uint32_t version = 0;
-};
-
-struct Hello {
+/// One end's claim of its rank and job, and its nonce. The client sends it first, then the server.
+struct Handshake {
   static constexpr std::uint32_t kMagic = 0x6c6c6577;  // "well"
 
-  std::uint32_t magic = kMagic;
-  std::uint32_t version = RankAddress::kVersion;
+  /// The first bytes, of every version.
+  struct Protocol {
+    std::uint32_t magic = 0;
+    std::uint32_t version = 0;
+  };
+
+  Protocol protocol{kMagic, RankAddress::kVersion};
   std::int32_t job_size = 0;
   std::int32_t from = -1;
   std::int32_t to = -1;
@@ -60,13 +60,11 @@ struct Hello {
   std::uint16_t rail = 0;  ///< which of several for data
   JobId job{};
   Nonce nonce{};
-
-  Greeting greeting() const noexcept { return {magic, version}; }
 };
-static_assert(std::has_unique_object_representations_v<Hello> && sizeof(Hello) == 64);
+static_assert(std::has_unique_object_representations_v<Handshake> && sizeof(Handshake) == 64);
 
 struct Answer {
-  Hello hello;
+  Handshake handshake;
   Mac mac{};
 };
 
@@ -98,34 +96,34 @@ class Identity {
   using Secret = std::array<std::byte, 32>;
 
   Identity() = default;
-  /// `seals`: whether its hellos ask for sealed frames.
+  /// `seals`: whether its handshakes ask for sealed frames.
   Identity(int rank, int job_size, const Secret& secret, bool seals = false) noexcept;
 
   int rank() const noexcept { return rank_; }
   int job_size() const noexcept { return job_size_; }
 
   /// With a fresh nonce.
-  Hello hello(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
-  /// Why the sender of such a greeting can't be understood, or an empty string.
-  static std::string validate(const Greeting& greeting);
-  /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
-  std::string validate(const Hello& client) const;
+  Handshake handshake(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
+  /// Why the sender of such a protocol can't be understood, or an empty string.
+  static std::string validate(const Handshake::Protocol& protocol);
+  /// Why an unauthenticated client's handshake can't be a rank's, or an empty string.
+  std::string validate(const Handshake& client) const;
   /// Whether it is answered all the same: it is from a rank, of another job.
-  bool is_of_other_job(const Hello& client) const noexcept;
-  Answer answer(const Hello& client) const;
+  bool is_of_other_job(const Handshake& client) const noexcept;
+  Answer answer(const Handshake& client) const;
   /// Why the one called is not the rank that `own` was sent to, or an empty string.
-  std::string validate(const Hello& own, const Answer& answer) const;
-  Proof prove(const Hello& own, const Answer& answer) const;
-  /// Whether the caller knows the secret. `own` is what it was answered.
-  bool verify(const Hello& client, const Answer& own, const Proof& proof) const;
-  /// The keys of a proven connection, from the hellos of its ends.
-  ConnectionKeys keys(const Hello& client, const Hello& server) const;
+  std::string validate(const Handshake& own, const Answer& answer) const;
+  Proof prove(const Handshake& own, const Answer& answer) const;
+  /// Whether the client knows the secret. `own` is what it was answered.
+  bool verify(const Handshake& client, const Answer& own, const Proof& proof) const;
+  /// The keys of a proven connection, from the handshakes of its ends.
+  ConnectionKeys keys(const Handshake& client, const Handshake& server) const;
 
  private:
   enum class End : std::uint32_t { client = 1, server = 2 };
 
-  std::string validate_job(const Hello& hello) const;
-  Mac mac(End end, const Hello& client, const Hello& server) const;
+  std::string validate_job(const Handshake& handshake) const;
+  Mac mac(End end, const Handshake& client, const Handshake& server) const;
 
   int rank_ = -1;
   int job_size_ = 0;

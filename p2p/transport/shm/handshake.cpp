@@ -13,31 +13,31 @@ namespace {
 
 using Stage = Link::Wireup::Stage;
 
-bool is_sound(const HelloMessage& hello, std::size_t descriptors) {
-  return descriptors == 2 && hello.doorbell_offset % alignof(Doorbell) == 0 &&
-         hello.control_bytes >= sizeof(Doorbell) &&
-         hello.doorbell_offset <= hello.control_bytes - sizeof(Doorbell);
+bool is_sound(const ConnectMessage& message, std::size_t descriptors) {
+  return descriptors == 2 && message.doorbell_offset % alignof(Doorbell) == 0 &&
+         message.control_bytes >= sizeof(Doorbell) &&
+         message.doorbell_offset <= message.control_bytes - sizeof(Doorbell);
 }
 
 }  // namespace
 
-void ShmFabric::send_hello(Link& link, MessageType type, bool reaches) {
+void ShmFabric::send_connect(Link& link, MessageType type, bool reaches) {
   const Block& bell = local_.bell_block();
-  HelloMessage hello;
-  hello.type = type;
-  hello.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
-  hello.control_bytes = local_.control->chunk_bytes(bell.chunk);
-  hello.doorbell_offset = bell.offset;
-  hello.probe = reinterpret_cast<std::uint64_t>(&probe_);
-  hello.reaches = reaches ? 1 : 0;
-  if (type == MessageType::hello)
-    hello.proof = identity_.prove(link.wireup.client, link.wireup.server);
+  ConnectMessage message;
+  message.type = type;
+  message.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
+  message.control_bytes = local_.control->chunk_bytes(bell.chunk);
+  message.doorbell_offset = bell.offset;
+  message.probe = reinterpret_cast<std::uint64_t>(&probe_);
+  message.reaches = reaches ? 1 : 0;
+  if (type == MessageType::connect)
+    message.proof = identity_.prove(link.wireup.client, link.wireup.server);
   const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
                                           local_.bell_event().get()};
-  link.send(hello, descriptors);
+  link.send(message, descriptors);
 }
 
-std::string ShmFabric::distrust_process(const Link& link, int rank) const {
+std::string ShmFabric::validate_process(const Link& link, int rank) const {
   const RankAddress& known = partners_[static_cast<std::size_t>(rank)].address;
   const Link::Process& peer = link.peer();
   if (peer.pid == known.pid && peer.uid == known.uid) return {};
@@ -74,50 +74,50 @@ void ShmFabric::on_wireup(Link& link, std::span<const std::byte> bytes,
   std::memcpy(&type, bytes.data(), sizeof type);
   std::string reason = "it does not say who it is";
   if (link.rank < 0 && link.wireup.stage == Stage::none)
-    reason = type == MessageType::greet ? on_greet(link, bytes) : reason;
+    reason = type == MessageType::handshake ? on_handshake(link, bytes) : reason;
   else if (link.rank < 0)
-    reason = on_hello(link, bytes, std::move(descriptors));
-  else if (type == MessageType::challenge)
-    reason = on_challenge(link, bytes);
+    reason = on_connect(link, bytes, std::move(descriptors));
+  else if (type == MessageType::answer)
+    reason = on_answer(link, bytes);
   else
-    reason = on_welcome(link, bytes, std::move(descriptors));
+    reason = on_accept(link, bytes, std::move(descriptors));
   if (!reason.empty()) reject(link, reason);
 }
 
-std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
-  const auto greet = parse<GreetMessage>(bytes);
-  if (!greet) return "it does not say who it is";
-  std::string reason = identity_.validate(greet->hello);
-  if (reason.empty() && greet->hello.purpose != Purpose::memory)
+std::string ShmFabric::on_handshake(Link& link, std::span<const std::byte> bytes) {
+  const auto message = parse<HandshakeMessage>(bytes);
+  if (!message) return "it does not say who it is";
+  std::string reason = identity_.validate(message->handshake);
+  if (reason.empty() && message->handshake.purpose != Purpose::memory)
     reason = "it does not want to share memory";
-  if (reason.empty()) reason = distrust_process(link, greet->hello.from);
+  if (reason.empty()) reason = validate_process(link, message->handshake.from);
   // One of another job can say what differs, too.
-  if (reason.empty() || identity_.is_of_other_job(greet->hello)) {
-    link.wireup.client = greet->hello;
-    link.wireup.server = identity_.answer(greet->hello);
-    link.send(ChallengeMessage{.answer = link.wireup.server});
+  if (reason.empty() || identity_.is_of_other_job(message->handshake)) {
+    link.wireup.client = message->handshake;
+    link.wireup.server = identity_.answer(message->handshake);
+    link.send(AnswerMessage{.answer = link.wireup.server});
   }
-  if (reason.empty()) link.wireup.stage = Stage::greeted;
+  if (reason.empty()) link.wireup.stage = Stage::begun;
   return reason;
 }
 
-std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes) {
-  const auto challenge = parse<ChallengeMessage>(bytes);
-  if (!challenge || link.wireup.stage != Stage::greeted || link.wireup.server.hello.from >= 0)
-    return "its challenge is malformed";
-  std::string reason = identity_.validate(link.wireup.client, challenge->answer);
+std::string ShmFabric::on_answer(Link& link, std::span<const std::byte> bytes) {
+  const auto message = parse<AnswerMessage>(bytes);
+  if (!message || link.wireup.stage != Stage::begun || link.wireup.server.handshake.from >= 0)
+    return "its answer is malformed";
+  std::string reason = identity_.validate(link.wireup.client, message->answer);
   if (!reason.empty()) return reason;
-  link.wireup.server = challenge->answer;
-  send_hello(link, MessageType::hello, false);
+  link.wireup.server = message->answer;
+  send_connect(link, MessageType::connect, false);
   return {};
 }
 
-std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
-                                std::vector<os::Fd> descriptors) {
-  const auto hello = parse<HelloMessage>(bytes);
-  if (!hello || hello->type != MessageType::hello || !is_sound(*hello, descriptors.size()))
-    return "its hello is malformed";
-  if (!identity_.verify(link.wireup.client, link.wireup.server, hello->proof))
+std::string ShmFabric::on_connect(Link& link, std::span<const std::byte> bytes,
+                                  std::vector<os::Fd> descriptors) {
+  const auto message = parse<ConnectMessage>(bytes);
+  if (!message || message->type != MessageType::connect || !is_sound(*message, descriptors.size()))
+    return "its connect message is malformed";
+  if (!identity_.verify(link.wireup.client, link.wireup.server, message->proof))
     return "it does not know the job's secret";
   const auto held = pending_connections_.find(link.id());
   if (held == pending_connections_.end()) return {};  // it was late, and is being dropped
@@ -127,42 +127,44 @@ std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
   anteroom_.leave(held->second.place);
   partner.links.push_back(std::move(held->second.link));
   pending_connections_.erase(held);
-  greet(partner, link, *hello, std::move(descriptors));
+  open_channel(partner, link, *message, std::move(descriptors));
   return {};
 }
 
-std::string ShmFabric::on_welcome(Link& link, std::span<const std::byte> bytes,
-                                  std::vector<os::Fd> descriptors) {
-  // It has proved who it is by its challenge.
-  const auto welcome = parse<HelloMessage>(bytes);
-  if (!welcome || welcome->type != MessageType::welcome ||
-      link.wireup.server.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
-    return "its welcome is malformed";
+std::string ShmFabric::on_accept(Link& link, std::span<const std::byte> bytes,
+                                 std::vector<os::Fd> descriptors) {
+  // It has proved who it is by its answer.
+  const auto message = parse<ConnectMessage>(bytes);
+  if (!message || message->type != MessageType::accept ||
+      link.wireup.server.handshake.from != link.rank || !is_sound(*message, descriptors.size()))
+    return "its accept message is malformed";
   link.wireup.stage = Stage::proved;
-  greet(partners_[static_cast<std::size_t>(link.rank)], link, *welcome, std::move(descriptors));
+  open_channel(partners_[static_cast<std::size_t>(link.rank)], link, *message,
+               std::move(descriptors));
   return {};
 }
 
-void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
-                      std::vector<os::Fd> descriptors) {
-  if (partner.channel != nullptr) return;  // the welcome to oneself
+void ShmFabric::open_channel(Partner& partner, Link& link, const ConnectMessage& message,
+                             std::vector<os::Fd> descriptors) {
+  if (partner.channel != nullptr) return;  // the accept message to oneself
   watch_process(partner);
   const bool is_certain = partner.pidfd || partner.address.pid == ::getpid();
   try {
-    auto control = local_.mapper->map(descriptors[0], hello.control_bytes, Access::write);
-    const bool ring_needs_fence = hello.barrier_before_sleep == 0 || !os::joins_global_barriers();
+    auto control = local_.mapper->map(descriptors[0], message.control_bytes, Access::write);
+    const bool ring_needs_fence = message.barrier_before_sleep == 0 || !os::joins_global_barriers();
     auto channel =
-        std::make_unique<ShmChannel>(local_, link, std::move(control), hello.doorbell_offset,
+        std::make_unique<ShmChannel>(local_, link, std::move(control), message.doorbell_offset,
                                      std::move(descriptors[1]), ring_needs_fence);
-    const bool reaches = channel->find_reach(partner.address.pid, partner.pidfd.get(), hello.probe,
-                                             cross_memory_ && hello.probe != 0 && is_certain);
-    if (hello.type == MessageType::welcome) {
-      channel->set_peer_reaches(hello.reaches != 0);
+    const bool reaches =
+        channel->find_reach(partner.address.pid, partner.pidfd.get(), message.probe,
+                            cross_memory_ && message.probe != 0 && is_certain);
+    if (message.type == MessageType::accept) {
+      channel->set_peer_reaches(message.reaches != 0);
       link.send(ReachesMessage{.reaches = reaches ? 1U : 0U});
     } else {
       // To oneself, the same holds both ways.
       channel->set_peer_reaches(reaches && partner.rank == local_.rank);
-      send_hello(link, MessageType::welcome, reaches);
+      send_connect(link, MessageType::accept, reaches);
     }
     if (!reaches)
       local_.log->info(Subsystem::path, "memory adopted by rank {} is staged: {}", partner.rank,

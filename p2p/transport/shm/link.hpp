@@ -54,13 +54,13 @@ class Link {
   bool has_sent_all() const noexcept { return queue_.empty(); }
   Id id() const noexcept { return id_; }
   const Process& peer() const noexcept { return peer_; }
-  /// The rank at the other end; -1 until it has been introduced.
+  /// The rank at the other end; -1 until it has authenticated.
   int rank = -1;
-  /// How far the introduction has come.
+  /// How far the handshake has come.
   struct Wireup {
-    enum class Stage : std::uint8_t { none, greeted, proved, refused };
+    enum class Stage : std::uint8_t { none, begun, proved, refused };
     Stage stage = Stage::none;
-    Hello client;
+    Handshake client;
     Answer server;
   };
   Wireup wireup;

@@ -64,7 +64,7 @@ ShmChannel::ShmChannel(LocalRank& local, Link& link, std::shared_ptr<os::Mapping
       local_(local),
       link_(link) {
   capabilities_.copies = true;
-  shared_.insert(local.bell_block().chunk);  // the hello carried it
+  shared_.insert(local.bell_block().chunk);  // the connect message carried it
   add_chunk(kFirstControlChunk, std::move(control));
 }
 

@@ -166,11 +166,11 @@ void ShmFabric::call(Partner& partner) {
   partner.links.push_back(make_link(std::move(socket)));
   Link& link = *partner.links.back();
   link.rank = partner.rank;
-  if (const std::string reason = distrust_process(link, partner.rank); !reason.empty())
+  if (const std::string reason = validate_process(link, partner.rank); !reason.empty())
     return reject(link, reason);
-  link.wireup.client = identity_.hello(partner.rank, Purpose::memory);
-  link.wireup.stage = Link::Wireup::Stage::greeted;
-  link.send(GreetMessage{.hello = link.wireup.client});
+  link.wireup.client = identity_.handshake(partner.rank, Purpose::memory);
+  link.wireup.stage = Link::Wireup::Stage::begun;
+  link.send(HandshakeMessage{.handshake = link.wireup.client});
 }
 
 void ShmFabric::call_again() {

@@ -22,7 +22,7 @@
 
 namespace weft::p2p {
 
-/// In a pair the higher rank connects, to an abstract Unix socket; hello and welcome carry the
+/// In a pair the higher rank connects, to an abstract Unix socket; connect and accept carry the
 /// descriptors of both sides' memory. A peer's process is watched through its pidfd: its death is
 /// seen at once, and what it had sent is read first.
 class ShmFabric final : public Fabric {
@@ -65,25 +65,25 @@ class ShmFabric final : public Fabric {
   void pause();
   void tick();
 
-  void send_hello(Link& link, MessageType type, bool reaches);
+  void send_connect(Link& link, MessageType type, bool reaches);
   void share_stats(Link& link);
   void on_stats(const Partner& partner, std::vector<os::Fd> descriptors);
   void on_adopted(Partner& partner, std::span<const std::byte> bytes);
   void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
   void on_wireup(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
   /// Why the other end is not to be believed, or an empty string.
-  std::string on_greet(Link& link, std::span<const std::byte> bytes);
-  std::string on_challenge(Link& link, std::span<const std::byte> bytes);
-  std::string on_hello(Link& link, std::span<const std::byte> bytes,
-                       std::vector<os::Fd> descriptors);
-  std::string on_welcome(Link& link, std::span<const std::byte> bytes,
+  std::string on_handshake(Link& link, std::span<const std::byte> bytes);
+  std::string on_answer(Link& link, std::span<const std::byte> bytes);
+  std::string on_connect(Link& link, std::span<const std::byte> bytes,
                          std::vector<os::Fd> descriptors);
+  std::string on_accept(Link& link, std::span<const std::byte> bytes,
+                        std::vector<os::Fd> descriptors);
   void on_chunk(Partner& partner, std::span<const std::byte> bytes,
                 std::vector<os::Fd> descriptors);
   /// Whether the kernel says the same of the other end as the rank itself did.
-  std::string distrust_process(const Link& link, int rank) const;
-  void greet(Partner& partner, Link& link, const HelloMessage& hello,
-             std::vector<os::Fd> descriptors);
+  std::string validate_process(const Link& link, int rank) const;
+  void open_channel(Partner& partner, Link& link, const ConnectMessage& message,
+                    std::vector<os::Fd> descriptors);
 
   LocalRank& local_;
   ProgressThread& progress_;

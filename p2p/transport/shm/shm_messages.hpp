@@ -11,32 +11,32 @@ namespace weft::p2p {
 /// Value of the word by which ranks find out whether they reach into each other's process.
 inline constexpr std::uint64_t kProbe = 0x776566742d707262;
 
-/// No message describes memory before both ends have proved who they are, as ranks of different
-/// hosts do (connector/handshake.hpp): greet, challenge, then hello with the proof.
-struct GreetMessage {
-  static constexpr MessageType kType = MessageType::greet;
+/// No message describes memory before both ends have proved which ranks they are, as ranks of
+/// different hosts do (auth/handshake.hpp): handshake, answer, then connect with the proof.
+struct HandshakeMessage {
+  static constexpr MessageType kType = MessageType::handshake;
   MessageType type = kType;
-  Hello hello;
+  Handshake handshake;
 };
 
-struct ChallengeMessage {
-  static constexpr MessageType kType = MessageType::challenge;
+struct AnswerMessage {
+  static constexpr MessageType kType = MessageType::answer;
   MessageType type = kType;
   Answer answer;
 };
 
-struct HelloMessage {  // hello and welcome
-  static constexpr MessageType kType = MessageType::hello;
+struct ConnectMessage {  // connect and accept
+  static constexpr MessageType kType = MessageType::connect;
   MessageType type = kType;
   std::uint32_t barrier_before_sleep = 0;  ///< 1: who rings this rank needs no fence
   std::uint64_t control_bytes = 0;    ///< size of the control chunk whose descriptor comes along
   std::uint64_t doorbell_offset = 0;  ///< in that chunk
   std::uint64_t probe = 0;            ///< address of a word in the sender's process: kProbe
-  std::uint32_t reaches = 0;          ///< welcome: whether the acceptor has read the connector's
-  Proof proof{};                      ///< hello: the connector's
+  std::uint32_t reaches = 0;          ///< accept: whether the acceptor has read the connector's
+  Proof proof{};                      ///< connect: the connector's
 };
 
-struct ReachesMessage {  // the connector's, after the welcome
+struct ReachesMessage {  // the connector's, after accept
   static constexpr MessageType kType = MessageType::reaches;
   MessageType type = kType;
   std::uint32_t reaches = 0;

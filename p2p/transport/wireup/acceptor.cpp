@@ -146,7 +146,7 @@ void Acceptor::take_in(os::Fd socket, const IpAddress& from) {
     pending_connections_[id] = {.socket = Watched(progress_, std::move(socket), EPOLLIN,
                                                   [this, id](std::uint32_t) { on_bytes(id); }),
                                 .from = from,
-                                .hello = {},
+                                .handshake = {},
                                 .answer = {},
                                 .in = {}};
   } catch (const Error& error) {
@@ -155,7 +155,8 @@ void Acceptor::take_in(os::Fd socket, const IpAddress& from) {
     return events_.short_of(error);
   }
   events_.wants_ticks();
-  on_bytes(id);  // a rank's hello is there as a rule, and must be heard before others crowd it out
+  on_bytes(
+      id);  // a rank's handshake is there as a rule, and must be heard before others crowd it out
   keep_within_limits(fd);
 }
 
@@ -175,9 +176,9 @@ void Acceptor::keep_within_limits(int newest) {
 void Acceptor::on_bytes(Id id) {
   PendingConnection& pending = pending_connections_.at(id);
   const int fd = pending.socket.get();
-  const std::size_t wanted = pending.answered  ? sizeof(Proof)
-                             : pending.greeted ? sizeof(Hello)
-                                               : sizeof(Greeting);
+  const std::size_t wanted = pending.answered      ? sizeof(Proof)
+                             : pending.speaks_ours ? sizeof(Handshake)
+                                                   : sizeof(Handshake::Protocol);
   switch (pending.in.read(fd, wanted)) {
     case ExactRead::State::incomplete:
       return;
@@ -191,38 +192,38 @@ void Acceptor::on_bytes(Id id) {
       break;
   }
   if (pending.answered) return on_proof(id, pending);
-  pending.greeted ? on_hello(id, pending) : on_greeting(id, pending);
+  pending.speaks_ours ? on_handshake(id, pending) : on_protocol(id, pending);
 }
 
-void Acceptor::on_greeting(Id id, PendingConnection& pending) {
-  const auto greeting = pending.in.peek<Greeting>();
-  const std::string reason = Identity::validate(greeting);
+void Acceptor::on_protocol(Id id, PendingConnection& pending) {
+  const auto protocol = pending.in.peek<Handshake::Protocol>();
+  const std::string reason = Identity::validate(protocol);
   if (reason.empty()) {
-    pending.greeted = true;
+    pending.speaks_ours = true;
     return on_bytes(id);
   }
-  if (greeting.magic == Hello::kMagic) send_last(pending.socket.get(), Hello{}.greeting());
+  if (protocol.magic == Handshake::kMagic) send_last(pending.socket.get(), Handshake{}.protocol);
   reject(id, reason);
 }
 
-void Acceptor::on_hello(Id id, PendingConnection& pending) {
-  pending.hello = pending.in.take<Hello>();
-  if (const std::string reason = identity_.validate(pending.hello); !reason.empty()) {
-    if (identity_.is_of_other_job(pending.hello))
-      send_last(pending.socket.get(), identity_.answer(pending.hello));
+void Acceptor::on_handshake(Id id, PendingConnection& pending) {
+  pending.handshake = pending.in.take<Handshake>();
+  if (const std::string reason = identity_.validate(pending.handshake); !reason.empty()) {
+    if (identity_.is_of_other_job(pending.handshake))
+      send_last(pending.socket.get(), identity_.answer(pending.handshake));
     return reject(id, reason);
   }
-  pending.answer = identity_.answer(pending.hello);
+  pending.answer = identity_.answer(pending.handshake);
   pending.answered = true;
   anteroom_.spoke(id);
   if (!send_record(pending.socket.get(), pending.answer)) release(id);
 }
 
 void Acceptor::on_proof(Id id, PendingConnection& pending) {
-  if (!identity_.verify(pending.hello, pending.answer, pending.in.take<Proof>()))
+  if (!identity_.verify(pending.handshake, pending.answer, pending.in.take<Proof>()))
     return reject(id, "it does not know the job's secret");
-  const Hello client = pending.hello;
-  const Hello own = pending.answer.hello;
+  const Handshake client = pending.handshake;
+  const Handshake own = pending.answer.handshake;
   os::Fd socket = pending.socket.release();
   const std::string from = text(pending.from);
   release(id);

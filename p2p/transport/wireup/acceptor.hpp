@@ -27,14 +27,14 @@ namespace weft::p2p {
 /// reason to accept no rank. Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
-  /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one
-  /// for each rank, those that have.
+  /// Unauthenticated clients that have sent no handshake that may be a rank's; likewise, besides
+  /// one for each rank, those that have.
   static constexpr std::size_t kMaxPendingConnections = 256;
 
   struct Events {
-    /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
+    /// The socket of a proven rank, with the handshakes of both ends; an empty string takes it in,
     /// else it is why not.
-    std::function<std::string(const Hello& client, const Hello& own, os::Fd& socket)> came;
+    std::function<std::string(const Handshake& client, const Handshake& own, os::Fd& socket)> came;
     /// This rank lacks descriptors or memory, and unauthenticated clients are not the reason. Those
     /// who call wait until it has some.
     std::function<void(const Error&)> short_of;
@@ -58,9 +58,9 @@ class Acceptor {
   struct PendingConnection {
     Watched socket;
     IpAddress from{};
-    Hello hello;
+    Handshake handshake;
     Answer answer;
-    bool greeted = false;
+    bool speaks_ours = false;  ///< this version of the protocol
     bool answered = false;
     ExactRead in;
   };
@@ -73,8 +73,8 @@ class Acceptor {
   void take_in(os::Fd socket, const IpAddress& from);
   void keep_within_limits(int newest);
   void on_bytes(Id id);
-  void on_greeting(Id id, PendingConnection& pending);
-  void on_hello(Id id, PendingConnection& pending);
+  void on_protocol(Id id, PendingConnection& pending);
+  void on_handshake(Id id, PendingConnection& pending);
   void on_proof(Id id, PendingConnection& pending);
   void reject(Id id, const std::string& reason);
   void crowd_out(Id id);

@@ -107,9 +107,9 @@ void ConnectAttempt::start(Trial& trial, Clock::time_point now) {
 
 std::size_t ConnectAttempt::wanted_at(Stage stage) noexcept {
   switch (stage) {
-    case Stage::challenged:
-      return sizeof(Greeting);
-    case Stage::greeted:
+    case Stage::awaits_protocol:
+      return sizeof(Handshake::Protocol);
+    case Stage::awaits_answer:
       return sizeof(Answer);
     case Stage::refused:
       return sizeof(Refusal);
@@ -131,9 +131,9 @@ void ConnectAttempt::on_ready(Trial& trial) {
       break;
   }
   switch (trial.stage) {
-    case Stage::challenged:
-      return on_greeting(trial);
-    case Stage::greeted:
+    case Stage::awaits_protocol:
+      return on_protocol(trial);
+    case Stage::awaits_answer:
       return on_answer(trial);
     case Stage::refused:
       return refuse(trial, trial.in.take<Refusal>().text());
@@ -151,8 +151,8 @@ void ConnectAttempt::on_verdict(Trial& trial) {
   if (verdict != 0) return fail(trial, "connected, but its first frame is malformed");
   // The last thing: it may destroy this call, and its events with it.
   const auto answered = events_.answered;
-  const Hello own = trial.hello;
-  const Hello server = trial.server;
+  const Handshake own = trial.handshake;
+  const Handshake server = trial.server;
   answered(trial.socket.release(), own, server);
 }
 
@@ -160,38 +160,38 @@ void ConnectAttempt::on_connected(Trial& trial) {
   const int error = error_of(trial.socket.get());
   trial.refused = error == ECONNREFUSED;
   if (error != 0) return fail(trial, os::words(error));
-  trial.hello = identity_.hello(target_.rank, target_.purpose, target_.rail);
-  if (!send_record(trial.socket.get(), trial.hello)) return fail(trial, os::words(errno));
-  trial.stage = Stage::challenged;
+  trial.handshake = identity_.handshake(target_.rank, target_.purpose, target_.rail);
+  if (!send_record(trial.socket.get(), trial.handshake)) return fail(trial, os::words(errno));
+  trial.stage = Stage::awaits_protocol;
   trial.deadline = Clock::now() + kAnswerPatience;
   trial.socket.change(EPOLLIN);
 }
 
-void ConnectAttempt::on_greeting(Trial& trial) {
-  const auto greeting = trial.in.peek<Greeting>();
-  const std::string reason = Identity::validate(greeting);
+void ConnectAttempt::on_protocol(Trial& trial) {
+  const auto protocol = trial.in.peek<Handshake::Protocol>();
+  const std::string reason = Identity::validate(protocol);
   if (reason.empty()) {
-    trial.stage = Stage::greeted;
+    trial.stage = Stage::awaits_answer;
     return on_ready(trial);
   }
-  if (greeting.magic == Hello::kMagic) return refuse(trial, reason);
+  if (protocol.magic == Handshake::kMagic) return refuse(trial, reason);
   fail(trial, "connected, but it is not the rank: " + reason);
 }
 
 void ConnectAttempt::on_answer(Trial& trial) {
   const auto answer = trial.in.take<Answer>();
-  if (const std::string reason = identity_.validate(trial.hello, answer); !reason.empty()) {
+  if (const std::string reason = identity_.validate(trial.handshake, answer); !reason.empty()) {
     // The other end is to have its line too; it gets no proof.
     (void)send_record(trial.socket.get(), Proof{});
-    if (identity_.is_of_other_job(answer.hello)) return refuse(trial, reason);
+    if (identity_.is_of_other_job(answer.handshake)) return refuse(trial, reason);
     return fail(trial, "connected, but it is not the rank: " + reason);
   }
-  trial.server = answer.hello;
+  trial.server = answer.handshake;
   // Only one proof is given, so that the other end meets this rank once.
   for (Trial& other : trials_)
     if (&other != &trial && other.stage != Stage::idle) fail(other, "another place came first");
   next_ = trials_.size();
-  if (!send_record(trial.socket.get(), identity_.prove(trial.hello, answer)))
+  if (!send_record(trial.socket.get(), identity_.prove(trial.handshake, answer)))
     return fail(trial, os::words(errno));
   trial.stage = Stage::proved;
   trial.deadline = Clock::now() + kAnswerPatience;

@@ -23,9 +23,9 @@ namespace weft::p2p {
 class ConnectAttempt {
  public:
   struct Events {
-    /// The socket of the proven rank, and the hellos of both ends. The call may be destroyed by
+    /// The socket of the proven rank, and the handshakes of both ends. The call may be destroyed by
     /// this.
-    std::function<void(os::Fd socket, const Hello& own, const Hello& server)> answered;
+    std::function<void(os::Fd socket, const Handshake& own, const Handshake& server)> answered;
     /// This rank lacks descriptors; the call goes on trying.
     std::function<void(const Error&)> short_of;
   };
@@ -54,16 +54,23 @@ class ConnectAttempt {
   std::string text() const;
 
  private:
-  /// challenged: the greeting of the answer is awaited; greeted: the rest of it.
-  enum class Stage : std::uint8_t { idle, connecting, challenged, greeted, proved, refused };
+  /// awaits_answer: the answer's protocol is known already.
+  enum class Stage : std::uint8_t {
+    idle,
+    connecting,
+    awaits_protocol,
+    awaits_answer,
+    proved,
+    refused
+  };
 
   struct Trial {
     IpAddress ip{};
     Watched socket;
     Stage stage = Stage::idle;
     Clock::time_point deadline;
-    Hello hello;
-    Hello server;
+    Handshake handshake;
+    Handshake server;
     ExactRead in;
     std::string trouble;   ///< how it failed the last time
     bool refused = false;  ///< the last time
@@ -73,7 +80,7 @@ class ConnectAttempt {
   void start(Trial& trial, Clock::time_point now);
   void on_ready(Trial& trial);
   void on_connected(Trial& trial);
-  void on_greeting(Trial& trial);
+  void on_protocol(Trial& trial);
   void on_answer(Trial& trial);
   void on_verdict(Trial& trial);
   void refuse(Trial& trial, const std::string& reason);

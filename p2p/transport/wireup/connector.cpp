@@ -61,7 +61,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       why_silent("silent for " + seconds(dead_after)),
       acceptor(thread, *local_rank.log, local_rank.rejected_connections,
                std::min<nanoseconds>(kPatience, init_timeout),
-               {.came = [this](const Hello& client, const Hello& server,
+               {.came = [this](const Handshake& client, const Handshake& server,
                                os::Fd& socket) { return on_client(client, server, socket); },
                 .short_of = [this](const Error& error) { events.short_of(error); },
                 .wants_ticks = [this] { errands.start(); }}),
@@ -86,7 +86,7 @@ void Connector::Implementation::call(int rank) {
       sort_by_reachability(server.address, own_addresses),
       ConnectAttempt::Events{
           .answered =
-              [this, rank](os::Fd socket, const Hello& own_end, const Hello& theirs) {
+              [this, rank](os::Fd socket, const Handshake& own_end, const Handshake& theirs) {
                 std::optional<RecordCipher> cipher;
                 if (const ConnectionKeys keys = identity.keys(own_end, theirs);
                     own_end.seals != 0 || theirs.seals != 0)
@@ -112,7 +112,7 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
       server.address.port, ips,
       ConnectAttempt::Events{
           .answered =
-              [this, rank, rail](os::Fd socket, const Hello& own, const Hello& theirs) {
+              [this, rank, rail](os::Fd socket, const Handshake& own, const Handshake& theirs) {
                 peer(rank).data_attempts.erase(rail);
                 events.brought(rank, {.socket = std::move(socket),
                                       .rail = rail,
@@ -128,7 +128,8 @@ std::function<void(const Error&)> Connector::Implementation::say_short_of() {
   return [this](const Error& error) { progress.post([this, error] { events.short_of(error); }); };
 }
 
-std::string Connector::Implementation::on_called_for_data(const Hello& client, const Hello& own_end,
+std::string Connector::Implementation::on_called_for_data(const Handshake& client,
+                                                          const Handshake& own_end,
                                                           os::Fd& socket) {
   if (peer(client.from).state != State::met) return "it is not connected";
   // The caller waits for it before it takes the connection for its own.
@@ -140,7 +141,7 @@ std::string Connector::Implementation::on_called_for_data(const Hello& client, c
   return {};
 }
 
-std::string Connector::Implementation::on_client(const Hello& client, const Hello& own_end,
+std::string Connector::Implementation::on_client(const Handshake& client, const Handshake& own_end,
                                                  os::Fd& socket) {
   if (client.purpose == Purpose::oob_allgather) return "the ranks have been introduced already";
   if (client.purpose == Purpose::subscriber) return "subscribers have an acceptor of their own";

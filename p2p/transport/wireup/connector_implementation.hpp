@@ -46,8 +46,8 @@ struct Connector::Implementation {
   void begin(int rank, State how);
   void call(int rank);
   void call_for_data(int rank, int rail);
-  std::string on_client(const Hello& client, const Hello& own, os::Fd& socket);
-  std::string on_called_for_data(const Hello& client, const Hello& own, os::Fd& socket);
+  std::string on_client(const Handshake& client, const Handshake& own, os::Fd& socket);
+  std::string on_called_for_data(const Handshake& client, const Handshake& own, os::Fd& socket);
   void meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher);
   void on_stream_end(int rank, Stream::How how, const std::string& why);
   void stream_closed() noexcept;

@@ -50,7 +50,7 @@ std::optional<RootConnection::Met> RootConnection::call(const Where& where, Dead
         where.ips,
         p2p::ConnectAttempt::Events{
             .answered =
-                [this](os::Fd socket, const p2p::Hello& own, const p2p::Hello& server) {
+                [this](os::Fd socket, const p2p::Handshake& own, const p2p::Handshake& server) {
                   change([&] { met_ = Met{std::move(socket), own, server}; });
                   attempt_.reset();
                 },

@@ -32,8 +32,8 @@ class RootConnection {
   /// An authenticated connection.
   struct Met {
     os::Fd socket;  ///< non-blocking
-    p2p::Hello own;
-    p2p::Hello server;
+    p2p::Handshake own;
+    p2p::Handshake server;
   };
   /// The outcome of wait(). Without `met`, either `refusal` is set (a process was reached and
   /// refused this one) or `trouble` (no process was reached in time).

@@ -45,7 +45,7 @@ class Reception {
   Reception(const OobAllgather::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
         acceptor_(thread_, log, rejected_connections_, kPatience,
-                  {.came = [this](const p2p::Hello& client, const p2p::Hello& own,
+                  {.came = [this](const p2p::Handshake& client, const p2p::Handshake& own,
                                   os::Fd& socket) { return on_came(client, own, socket); },
                    .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
                    .wants_ticks = [this] { ticks_.start(); }}),
@@ -104,7 +104,7 @@ class Reception {
     changed_.notify_all();
   }
 
-  std::string on_came(const p2p::Hello& client, const p2p::Hello& own, os::Fd& socket) {
+  std::string on_came(const p2p::Handshake& client, const p2p::Handshake& own, os::Fd& socket) {
     if (client.purpose != p2p::Purpose::oob_allgather)
       return "rank 0 still waits for ranks to arrive";
     std::string reason;

@@ -3,8 +3,8 @@
 Usage: crowd.py KIND OPEN PORTS
 
 The crowd holds at most OPEN connections and renews those that are closed. KIND: idle sends nothing; garbage sends
-random bytes; half sends a part of a hello; hello sends one that a rank might send, and no proof. Started by root, the
-crowd becomes another user. At its end (SIGTERM) it prints the number of its connections.
+random bytes; half sends a part of a handshake; handshake sends one that a rank might send, and no proof. Started by
+root, the crowd becomes another user. At its end (SIGTERM) it prints the number of its connections.
 Acceptors are the TCP ports that the file PORTS lists at the time, and the abstract Unix sockets of ranks.
 """
 
@@ -20,7 +20,7 @@ import struct
 import sys
 import time
 
-HELLO = struct.Struct("<IIiiiHH8s32s")
+HANDSHAKE = struct.Struct("<IIiiiHH8s32s")
 MAGIC = 0x6C6C6577
 BATCH = 64
 NOBODY = 65534
@@ -52,8 +52,8 @@ class Crowd:
         self.stopping = True
 
     def words(self):
-        hello = HELLO.pack(MAGIC, self.version, 4, 1, 0, 0, 0, bytes(8), self.random.randbytes(32))
-        kinds = {"garbage": self.random.randbytes(200), "half": hello[:40], "hello": hello}
+        handshake = HANDSHAKE.pack(MAGIC, self.version, 4, 1, 0, 0, 0, bytes(8), self.random.randbytes(32))
+        kinds = {"garbage": self.random.randbytes(200), "half": handshake[:40], "handshake": handshake}
         return kinds.get(self.kind, b"")
 
     def call(self, acceptor):

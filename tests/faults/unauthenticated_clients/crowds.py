@@ -1,8 +1,8 @@
 """Jobs start undisturbed while crowds of unauthenticated clients connect to them, before, while and after ranks join.
 
 The clients belong to another user (if this runs as root), connect to every rank's TCP ports and Unix sockets, and renew
-connections that are closed. Some are idle, some send garbage, half a record, or hellos without a proof. The jobs are
-started by a launcher, over shared memory and TCP, or by a token; a subscriber reads what a rank publishes.
+connections that are closed. Some are idle, some send garbage, half a record, or handshakes without a proof. The jobs
+are started by a launcher, over shared memory and TCP, or by a token; a subscriber reads what a rank publishes.
 
 Usage: crowds.py RANK_RING TRAIN_CHARLM ROLLOUT_CHARLM TEXT MPIRUN [FLAG ...]
 
@@ -79,7 +79,7 @@ class Ports:
 
 
 class Crowds:
-    KINDS = ("idle", "garbage", "half", "hello")
+    KINDS = ("idle", "garbage", "half", "handshake")
 
     def __init__(self, kinds, ports):
         script = str(pathlib.Path(__file__).parent / "crowd.py")

@@ -28,7 +28,7 @@ RANKS = 2
 SLOWER = 3.0
 QUIET_S = 10  # between two lines of a rank about unauthenticated_clients
 
-HELLO = struct.Struct("<IIiiiHH8s32s")
+HANDSHAKE = struct.Struct("<IIiiiHH8s32s")
 MAGIC = 0x6C6C6577
 
 
@@ -127,9 +127,9 @@ class UnauthenticatedClients:
             connection = socket.create_connection(acceptor[1:], 1)
         return connection
 
-    def hello(self, acceptor):
+    def handshake(self, acceptor):
         job = self.jobs.get(acceptor, bytes(8))
-        return HELLO.pack(MAGIC, VERSION, RANKS, 1, 0, 0, 0, job, self.random.randbytes(32))
+        return HANDSHAKE.pack(MAGIC, VERSION, RANKS, 1, 0, 0, 0, job, self.random.randbytes(32))
 
     def trickle(self):
         kept = []
@@ -156,16 +156,16 @@ class UnauthenticatedClients:
 
     def half(self, acceptor):
         connection = self.call(acceptor)
-        connection.send(self.hello(acceptor))
+        connection.send(self.handshake(acceptor))
         self.held.append((time.monotonic() + 2, connection, b""))
 
     def answered(self, acceptor):
         connection = self.call(acceptor)
-        connection.send(self.hello(acceptor))
+        connection.send(self.handshake(acceptor))
         connection.settimeout(0.2)
         answer = connection.recv(96)
         if len(answer) == 96:
-            self.jobs[acceptor] = HELLO.unpack(answer[:64])[7]
+            self.jobs[acceptor] = HANDSHAKE.unpack(answer[:64])[7]
         return connection, answer
 
     def reflect(self, acceptor):
@@ -180,7 +180,7 @@ class UnauthenticatedClients:
             connection.send(self.proofs.get(acceptor, bytes(32)))
 
     def slow(self, acceptor):
-        self.held.append((time.monotonic() + 3, self.call(acceptor), self.hello(acceptor)))
+        self.held.append((time.monotonic() + 3, self.call(acceptor), self.handshake(acceptor)))
 
     def scan(self, acceptor):
         self.call(acceptor).close()

@@ -9,36 +9,36 @@ using weft::fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Identity self(1, 4, token_key("what no input knows"));
-  static const Hello own = self.hello(0);
+  static const Handshake own = self.handshake(0);
   Input input(data, size);
   switch (input.take<std::uint8_t>() % 4) {
-    case 0: {  // the hello of a client
-      const auto hello = input.take<Hello>();
-      (void)Identity::validate(hello.greeting());
-      const bool is_trusted = self.validate(hello).empty();
-      if (!is_trusted && !self.is_of_other_job(hello)) break;
-      const Answer answer = self.answer(hello);
-      require(!self.verify(hello, answer, input.take<Proof>()));
-      require(!self.verify(hello, answer, Proof{answer.mac}));
+    case 0: {  // the handshake of a client
+      const auto handshake = input.take<Handshake>();
+      (void)Identity::validate(handshake.protocol);
+      const bool is_trusted = self.validate(handshake).empty();
+      if (!is_trusted && !self.is_of_other_job(handshake)) break;
+      const Answer answer = self.answer(handshake);
+      require(!self.verify(handshake, answer, input.take<Proof>()));
+      require(!self.verify(handshake, answer, Proof{answer.mac}));
       break;
     }
     case 1: {  // the answer of a server
       const auto answer = input.take<Answer>();
       require(!self.validate(own, answer).empty());
-      (void)self.is_of_other_job(answer.hello);
+      (void)self.is_of_other_job(answer.handshake);
       break;
     }
     case 2: {  // a refusal
       for (const char c : input.take<Refusal>().text()) require(c >= ' ' && c <= '~');
       break;
     }
-    default: {  // a valid hello with random changes
-      Hello hello = Identity(0, 4, token_key("what no input knows")).hello(1);
-      const auto at = input.take<std::uint8_t>() % sizeof hello;
-      auto bytes = std::as_writable_bytes(std::span(&hello, 1));
+    default: {  // a valid handshake with random changes
+      Handshake handshake = Identity(0, 4, token_key("what no input knows")).handshake(1);
+      const auto at = input.take<std::uint8_t>() % sizeof handshake;
+      auto bytes = std::as_writable_bytes(std::span(&handshake, 1));
       bytes[at] ^= input.take<std::byte>();
-      if (!self.validate(hello).empty()) break;
-      require(!self.verify(hello, self.answer(hello), input.take<Proof>()));
+      if (!self.validate(handshake).empty()) break;
+      require(!self.verify(handshake, self.answer(handshake), input.take<Proof>()));
     }
   }
   return 0;

@@ -28,6 +28,7 @@ constexpr int kWell = 0;
 constexpr int kNotTyped = 11;
 constexpr int kTerminated = 12;
 constexpr int kEndless = 13;
+constexpr int kSignalled = 64;  // and the signal's number
 /// The calls of a job take at most WEFT_TIMEOUT each; this holds on a busy machine too.
 constexpr unsigned kBound = 40;  // seconds
 
@@ -61,14 +62,14 @@ void send(const Allocations& allocations) noexcept {
   ::_exit(kTerminated);
 }
 
-[[noreturn]] void timed_out(int /*signal*/) {
+[[noreturn]] void on_signal(int signal) {
   send(end_shortage());
-  ::_exit(kEndless);
+  ::_exit(signal == SIGALRM ? kEndless : kSignalled + signal);
 }
 
 [[noreturn]] void be_process(const ShortageJob& job) {
   std::set_terminate(terminated);
-  (void)std::signal(SIGALRM, timed_out);
+  for (const int signal : {SIGALRM, SIGSEGV, SIGBUS, SIGABRT}) (void)std::signal(signal, on_signal);
   ::alarm(kBound);
   std::atomic<bool> is_typed{true};
   InProcessJob ranks(kRanks, settings_of(job));
@@ -103,7 +104,7 @@ std::string verdict(int status) {
     case kNotTyped:
       return "throws what is no error of weft";
     default:
-      return "exits with " + std::to_string(WEXITSTATUS(status));
+      return "is ended by signal " + std::to_string(WEXITSTATUS(status) - kSignalled);
   }
 }
 

@@ -47,10 +47,10 @@ struct Ends {
     secret.fill(static_cast<std::byte>(of_secret));
     const Identity client(1, 2, secret);
     const Identity server(0, 2, secret);
-    const Hello hello = client.hello(0);
-    const Answer answer = server.answer(hello);
-    const auto keys = client.keys(hello, answer.hello);
-    const auto same = server.keys(hello, answer.hello);
+    const Handshake handshake = client.handshake(0);
+    const Answer answer = server.answer(handshake);
+    const auto keys = client.keys(handshake, answer.handshake);
+    const auto same = server.keys(handshake, answer.handshake);
     EXPECT_EQ(keys.to_server, same.to_server);
     EXPECT_EQ(keys.to_client, same.to_client);
     EXPECT_NE(keys.to_server, keys.to_client);

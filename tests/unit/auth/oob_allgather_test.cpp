@@ -79,11 +79,11 @@ class OobAllgatherTest : public testing::Test {
   void come_and_die(int rank, int size) {
     auto peer = client();
     const p2p::Identity identity(rank, size, p2p::token_key("the job's token"));
-    peer.hello = identity.hello(0, p2p::Purpose::oob_allgather);
-    peer.send_record(peer.hello);
+    peer.handshake = identity.handshake(0, p2p::Purpose::oob_allgather);
+    peer.send_record(peer.handshake);
     const auto answer = peer.receive<p2p::Answer>();
     ASSERT_TRUE(answer);
-    peer.send_record(identity.prove(peer.hello, *answer));
+    peer.send_record(identity.prove(peer.handshake, *answer));
     EXPECT_EQ(peer.receive<std::uint16_t>(), 0);
   }
 
@@ -176,12 +176,12 @@ TEST_F(OobAllgatherTest, NamesARankOfAnotherVersionAtBothEnds) {
   auto keeper = start(setup(0, 2), 800ms);
   auto peer = client();
   const p2p::Identity identity(1, 2, p2p::token_key("the job's token"));
-  p2p::Hello hello = identity.hello(0, p2p::Purpose::oob_allgather);
-  hello.version += 1;
-  peer.send_record(hello);
-  const auto greeting = peer.receive<p2p::Greeting>();
-  ASSERT_TRUE(greeting) << "it must learn the version of rank 0";
-  EXPECT_EQ(greeting->version, p2p::RankAddress::kVersion);
+  p2p::Handshake handshake = identity.handshake(0, p2p::Purpose::oob_allgather);
+  handshake.protocol.version += 1;
+  peer.send_record(handshake);
+  const auto protocol = peer.receive<p2p::Handshake::Protocol>();
+  ASSERT_TRUE(protocol) << "it must learn the version of rank 0";
+  EXPECT_EQ(protocol->version, p2p::RankAddress::kVersion);
   EXPECT_TRUE(peer.is_closed());
   expect_has(keeper.get(), "rejected");
 }

@@ -66,11 +66,11 @@ TEST_F(SubscriberAcceptorTest, LetsInWhoKnowsTheToken) {
 TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   // A client with the same token, as the ranks of a job use it.
   RawPeer rank(to);
-  EXPECT_FALSE(rank.handshake(subscriber_identity(p2p::token_key(kToken)), 0));
+  EXPECT_FALSE(rank.authenticate(subscriber_identity(p2p::token_key(kToken)), 0));
   EXPECT_TRUE(rejected_connections(1));
   // A client that knows the token, but introduces itself as a rank.
   RawPeer other(to);
-  EXPECT_FALSE(other.handshake(subscriber_identity(key), 0));
+  EXPECT_FALSE(other.authenticate(subscriber_identity(key), 0));
   const auto refusal = other.receive<p2p::Refusal>();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text(), "only subscribers are let in here");
@@ -83,15 +83,15 @@ TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
 TEST_F(SubscriberAcceptorTest, GivesNothingToAReplayOfASubscriber) {
   const p2p::Identity subscriber = subscriber_identity(key);
   RawPeer genuine(to);
-  const p2p::Hello hello = subscriber.hello(0, p2p::Purpose::subscriber);
-  genuine.send_record(hello);
+  const p2p::Handshake handshake = subscriber.handshake(0, p2p::Purpose::subscriber);
+  genuine.send_record(handshake);
   const auto answer = genuine.receive<p2p::Answer>();
   ASSERT_TRUE(answer);
-  const p2p::Proof proof = subscriber.prove(hello, *answer);
+  const p2p::Proof proof = subscriber.prove(handshake, *answer);
   genuine.send_record(proof);
   EXPECT_EQ(genuine.receive<std::uint16_t>(), 0);
   RawPeer replay(to);
-  replay.send_record(hello);
+  replay.send_record(handshake);
   ASSERT_TRUE(replay.receive<p2p::Answer>());
   replay.send_record(proof);
   EXPECT_TRUE(replay.is_closed());
@@ -100,11 +100,11 @@ TEST_F(SubscriberAcceptorTest, GivesNothingToAReplayOfASubscriber) {
 
 TEST_F(SubscriberAcceptorTest, TellsAnotherVersionItsOwn) {
   RawPeer peer(to);
-  peer.send_record(
-      p2p::Greeting{.magic = p2p::Hello::kMagic, .version = p2p::RankAddress::kVersion + 1});
-  const auto greeting = peer.receive<p2p::Greeting>();
-  ASSERT_TRUE(greeting);
-  EXPECT_EQ(greeting->version, p2p::RankAddress::kVersion);
+  peer.send_record(p2p::Handshake::Protocol{.magic = p2p::Handshake::kMagic,
+                                            .version = p2p::RankAddress::kVersion + 1});
+  const auto protocol = peer.receive<p2p::Handshake::Protocol>();
+  ASSERT_TRUE(protocol);
+  EXPECT_EQ(protocol->version, p2p::RankAddress::kVersion);
   EXPECT_TRUE(rejected_connections(1));
 }
 

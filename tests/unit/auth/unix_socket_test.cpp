@@ -87,12 +87,12 @@ class UnauthenticatedClient {
     (void)!::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
   }
   /// Sends the message of an authenticated rank, with memory and an event descriptor.
-  void send_with_memory(const HelloMessage& hello) {
+  void send_with_memory(const ConnectMessage& message) {
     const os::Fd memory(::memfd_create("unauthenticated client", MFD_CLOEXEC));
-    EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(hello.control_bytes)), 0);
+    EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(message.control_bytes)), 0);
     const os::Fd event(::eventfd(0, EFD_CLOEXEC));
     const std::array<int, 2> descriptors = {memory.get(), event.get()};
-    iovec part{const_cast<HelloMessage*>(&hello), sizeof hello};
+    iovec part{const_cast<ConnectMessage*>(&message), sizeof message};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
     msghdr header{};
     header.msg_iov = &part;
@@ -159,12 +159,12 @@ TEST(UnixSocketUnauthenticatedClients, AreRejectedWithGarbage) {
 TEST(UnixSocketUnauthenticatedClients, AreRejectedAsRanksOfAnotherJobAndToldSo) {
   const Identity other(1, 2, token_key("another job's secret"));
   EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string&) {
-              const Hello hello = other.hello(0, Purpose::memory);
-              client.send(GreetMessage{.hello = hello});
-              ChallengeMessage challenge;
-              ASSERT_EQ(client.receive(&challenge, sizeof challenge),
-                        static_cast<ssize_t>(sizeof challenge));
-              EXPECT_NE(other.validate(hello, challenge.answer).find("of another job"),
+              const Handshake handshake = other.handshake(0, Purpose::memory);
+              client.send(HandshakeMessage{.handshake = handshake});
+              AnswerMessage answer;
+              ASSERT_EQ(client.receive(&answer, sizeof answer),
+                        static_cast<ssize_t>(sizeof answer));
+              EXPECT_NE(other.validate(handshake, answer.answer).find("of another job"),
                         std::string::npos);
               EXPECT_TRUE(client.is_closed());
             }),
@@ -175,16 +175,16 @@ TEST(UnixSocketUnauthenticatedClients, GetNoMemoryByTheirProcessAlone) {
   // The ranks are threads of this process, so the kernel's credentials of the client are right.
   EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string& name) {
               const Identity nobody(1, 2, token_key("learns the job's number from an answer"));
-              Hello hello = nobody.hello(0, Purpose::memory);
-              client.send(GreetMessage{.hello = hello});
-              ChallengeMessage challenge;
-              ASSERT_GT(client.receive(&challenge, sizeof challenge), 0);
-              hello.job = challenge.answer.hello.job;
+              Handshake handshake = nobody.handshake(0, Purpose::memory);
+              client.send(HandshakeMessage{.handshake = handshake});
+              AnswerMessage answer;
+              ASSERT_GT(client.receive(&answer, sizeof answer), 0);
+              handshake.job = answer.answer.handshake.job;
               UnauthenticatedClient again(name);
-              again.send(GreetMessage{.hello = hello});
-              HelloMessage proof;
+              again.send(HandshakeMessage{.handshake = handshake});
+              ConnectMessage proof;
               proof.control_bytes = 1 << 21;
-              proof.proof = Proof{challenge.answer.mac};
+              proof.proof = Proof{answer.answer.mac};
               again.send_with_memory(proof);
               EXPECT_TRUE(again.is_closed());
             }),

@@ -21,7 +21,7 @@ class Heartbeat : public testing::Test {
     Identity::Secret secret;
     secret.fill(static_cast<std::byte>(Rank::kSecret));
     rank.start({rank.address, rank.address});
-    ASSERT_TRUE(peer.handshake(Identity(1, 2, secret), 0));
+    ASSERT_TRUE(peer.authenticate(Identity(1, 2, secret), 0));
     ASSERT_TRUE(rank.wait_met(1));
   }
 

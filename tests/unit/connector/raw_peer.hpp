@@ -66,17 +66,17 @@ class RawPeer {
   }
 
   /// Authenticates as a rank of the job does; keeps the messages that were exchanged.
-  bool handshake(const Identity& self, int to) {
-    hello = self.hello(to);
-    send_record(hello);
+  bool authenticate(const Identity& self, int to) {
+    handshake = self.handshake(to);
+    send_record(handshake);
     const auto answered = receive<Answer>();
-    if (!answered || !self.validate(hello, *answered).empty()) return false;
+    if (!answered || !self.validate(handshake, *answered).empty()) return false;
     answer = *answered;
-    proof = self.prove(hello, answer);
+    proof = self.prove(handshake, answer);
     send_record(proof);
     return receive<std::uint16_t>() == 0;
   }
-  Hello hello;
+  Handshake handshake;
   Answer answer;
   Proof proof;
 

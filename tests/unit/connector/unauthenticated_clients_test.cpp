@@ -45,14 +45,14 @@ class UnauthenticatedClients : public testing::Test {
 TEST_F(UnauthenticatedClients, AreRejectedWithoutTheSecret) {
   const Identity foe(1, kSize, secret(Rank::kSecret + 1));
   RawPeer peer(acceptor());
-  peer.hello = foe.hello(0);
+  peer.handshake = foe.handshake(0);
   // The job's number is not secret.
-  peer.hello.job = kRank1.hello(0).job;
-  peer.send_record(peer.hello);
+  peer.handshake.job = kRank1.handshake(0).job;
+  peer.send_record(peer.handshake);
   const auto answer = peer.receive<Answer>();
   ASSERT_TRUE(answer);
-  EXPECT_FALSE(foe.validate(peer.hello, *answer).empty());
-  peer.send_record(foe.prove(peer.hello, *answer));
+  EXPECT_FALSE(foe.validate(peer.handshake, *answer).empty());
+  peer.send_record(foe.prove(peer.handshake, *answer));
   EXPECT_TRUE(peer.is_closed());
   EXPECT_TRUE(job[0].wait_rejected(1));
 }
@@ -61,10 +61,10 @@ TEST_F(UnauthenticatedClients, AreRejectedIfTheyClaimToBeNoOtherRank) {
   std::uint64_t count = 0;
   for (const auto& [from, to] : {std::pair{-1, 0}, {kSize, 0}, {0, 0}, {1, 2}}) {
     RawPeer peer(acceptor());
-    Hello hello = kRank1.hello(0);
-    hello.from = from;
-    hello.to = to;
-    peer.send_record(hello);
+    Handshake handshake = kRank1.handshake(0);
+    handshake.from = from;
+    handshake.to = to;
+    peer.send_record(handshake);
     EXPECT_FALSE(peer.receive<Answer>());
     EXPECT_TRUE(job[0].wait_rejected(++count)) << from << " to " << to;
   }
@@ -72,12 +72,13 @@ TEST_F(UnauthenticatedClients, AreRejectedIfTheyClaimToBeNoOtherRank) {
 
 TEST_F(UnauthenticatedClients, LearnTheVersionIfTheirOwnDiffers) {
   RawPeer peer(acceptor());
-  // The hello of another version may have another size: its first bytes are enough.
-  peer.send_record(Greeting{.magic = Hello::kMagic, .version = RankAddress::kVersion + 1});
-  const auto greeting = peer.receive<Greeting>();
-  ASSERT_TRUE(greeting);
-  EXPECT_EQ(greeting->magic, Hello::kMagic);
-  EXPECT_EQ(greeting->version, RankAddress::kVersion);
+  // The handshake of another version may have another size: its first bytes are enough.
+  peer.send_record(
+      Handshake::Protocol{.magic = Handshake::kMagic, .version = RankAddress::kVersion + 1});
+  const auto protocol = peer.receive<Handshake::Protocol>();
+  ASSERT_TRUE(protocol);
+  EXPECT_EQ(protocol->magic, Handshake::kMagic);
+  EXPECT_EQ(protocol->version, RankAddress::kVersion);
   EXPECT_TRUE(peer.is_closed());
   EXPECT_TRUE(job[0].wait_rejected(1));
 }
@@ -88,11 +89,11 @@ TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndRejected) {
        {std::pair{Identity(1, kSize, secret(Rank::kSecret + 1)), "it is of another job"},
         std::pair{Identity(1, kSize + 1, secret(Rank::kSecret)), "its job has 3 ranks"}}) {
     RawPeer peer(acceptor());
-    const Hello hello = other.hello(0);
-    peer.send_record(hello);
+    const Handshake handshake = other.handshake(0);
+    peer.send_record(handshake);
     const auto answer = peer.receive<Answer>();
     ASSERT_TRUE(answer);
-    const std::string said = other.validate(hello, *answer);
+    const std::string said = other.validate(handshake, *answer);
     EXPECT_NE(said.find(reason), std::string::npos) << said;
     EXPECT_TRUE(peer.is_closed());
     EXPECT_TRUE(job[0].wait_rejected(++count));
@@ -101,10 +102,10 @@ TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndRejected) {
 
 TEST_F(UnauthenticatedClients, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
   RawPeer first(acceptor());
-  ASSERT_TRUE(first.handshake(kRank1, 0));
+  ASSERT_TRUE(first.authenticate(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
   RawPeer second(acceptor());
-  EXPECT_FALSE(second.handshake(kRank1, 0));
+  EXPECT_FALSE(second.authenticate(kRank1, 0));
   const auto refusal = second.receive<Refusal>();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text(), "it is connected already");
@@ -113,13 +114,13 @@ TEST_F(UnauthenticatedClients, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
 
 TEST_F(UnauthenticatedClients, GainNothingByReplay) {
   RawPeer genuine(acceptor());
-  ASSERT_TRUE(genuine.handshake(kRank1, 0));
+  ASSERT_TRUE(genuine.authenticate(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
   RawPeer replay(acceptor());
-  replay.send_record(genuine.hello);
+  replay.send_record(genuine.handshake);
   const auto answer = replay.receive<Answer>();
   ASSERT_TRUE(answer);
-  EXPECT_NE(answer->hello.nonce, genuine.answer.hello.nonce);
+  EXPECT_NE(answer->handshake.nonce, genuine.answer.handshake.nonce);
   replay.send_record(genuine.proof);
   EXPECT_TRUE(replay.is_closed());
   EXPECT_TRUE(job[0].wait_rejected(1));
@@ -128,7 +129,7 @@ TEST_F(UnauthenticatedClients, GainNothingByReplay) {
 
 TEST_F(UnauthenticatedClients, GainNothingByReflection) {
   RawPeer mirror(acceptor());
-  mirror.send_record(kRank1.hello(0));
+  mirror.send_record(kRank1.handshake(0));
   const auto answer = mirror.receive<Answer>();
   ASSERT_TRUE(answer);
   mirror.send_record(Proof{answer->mac});
@@ -140,7 +141,7 @@ TEST_F(UnauthenticatedClients, MayTalkRubbish) {
   std::uint64_t count = 0;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: weft\r\nUser-Agent: a browser\r\nAccept: *\r\n\r\n"),
-        std::string(100'000, '\0'), std::string(sizeof(Hello), '\xff')}) {
+        std::string(100'000, '\0'), std::string(sizeof(Handshake), '\xff')}) {
     RawPeer peer(acceptor());
     peer.send(text);
     EXPECT_TRUE(peer.is_closed());
@@ -152,9 +153,9 @@ TEST(SlowUnauthenticatedClients, AreCutOff) {
   Job job(2, settings().with(Setting::init_timeout, "2s"));
   job.start();
   RawPeer peer(job[0].address.connector);
-  const auto hello = Identity(1, 2, secret(Rank::kSecret)).hello(0);
+  const auto handshake = Identity(1, 2, secret(Rank::kSecret)).handshake(0);
   const auto start = std::chrono::steady_clock::now();
-  for (const std::byte b : std::as_bytes(std::span(&hello, 1))) {
+  for (const std::byte b : std::as_bytes(std::span(&handshake, 1))) {
     if (!peer.send(std::span(&b, 1))) break;
     if (peer.readable(200ms)) break;
   }
@@ -192,8 +193,8 @@ TEST_F(UnauthenticatedClients, DoNotKeepARankOutByReconnectingForever) {
     std::deque<RawPeer> calls;
     while (!stopping) {
       calls.emplace_back(acceptor());
-      // Every second client sends a hello that may be a rank's.
-      if (calls.size() % 2 == 0) calls.back().send_record(kRank1.hello(0));
+      // Every second client sends a handshake that may be a rank's.
+      if (calls.size() % 2 == 0) calls.back().send_record(kRank1.handshake(0));
       if (calls.size() > 700) calls.pop_front();
     }
   });
@@ -212,7 +213,7 @@ TEST_F(UnauthenticatedClients, AreNamedInALineForAllOfThem) {
     port = loud.address.connector.port;
     for (int i = 0; i < 20; ++i) {
       RawPeer peer(loud.address.connector);
-      peer.send(std::string(sizeof(Hello), 'x'));
+      peer.send(std::string(sizeof(Handshake), 'x'));
       EXPECT_TRUE(peer.is_closed());
     }
     EXPECT_TRUE(loud.wait_rejected(20));
@@ -241,7 +242,7 @@ TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {
   EXPECT_LE(job[0].shortages(), 2U);  // it does not ask again and again
   taken.clear();
   // The client is accepted when there is a free descriptor again.
-  EXPECT_TRUE(peer.handshake(kRank1, 0));
+  EXPECT_TRUE(peer.authenticate(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
 }
 

@@ -42,7 +42,7 @@ std::string row(const std::string& cost, const std::string& words) {
 }
 
 std::string message_sizes(const Sizes& sizes) {
-  return row("messages: greet, challenge, hello, attach, attached, chunk, leaving",
+  return row("messages: handshake, answer, connect, attach, attached, chunk, leaving",
              fmt::format("{}", fmt::join(sizes.messages, ", ")));
 }
 

@@ -81,8 +81,8 @@ Sizes sizes() {
               .remote_slot = sizeof(detail::PutWriter),
               .reader = sizeof(detail::VersionReader),
               .pending = pending_bytes(),
-              .messages = {sizeof(p2p::GreetMessage), sizeof(p2p::ChallengeMessage),
-                           sizeof(p2p::HelloMessage), sizeof(p2p::AttachMessage),
+              .messages = {sizeof(p2p::HandshakeMessage), sizeof(p2p::AnswerMessage),
+                           sizeof(p2p::ConnectMessage), sizeof(p2p::AttachMessage),
                            sizeof(p2p::AttachedMessage), sizeof(p2p::ChunkMessage),
                            sizeof(p2p::LeavingMessage)}};
   add_verbs(sizes);

@@ -21,7 +21,7 @@ struct Sizes {
   std::size_t reader = 0;       ///< VersionReader
   std::size_t pending = 0;      ///< its places for pending puts
   std::vector<std::size_t>
-      messages{};  ///< greet, challenge, hello, attach, attached, chunk, leaving
+      messages{};  ///< handshake, answer, connect, attach, attached, chunk, leaving
 
   /// Over RDMA; 0 where this machine has no headers for it.
   std::size_t verbs_channel = 0;

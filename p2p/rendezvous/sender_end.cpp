@@ -1,20 +1,52 @@
-// The sender's side of a session: matches offers to requests and answers them.
-#include <fmt/format.h>
+#include "p2p/rendezvous/sender_end.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
-#include "p2p/rendezvous/peer_session.hpp"
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 
 namespace weft::p2p::rendezvous {
+namespace {
 
-KeyStep PeerSession::at(const Match& match) const noexcept {
+// Far more than a fabric takes to give up a put to a peer that does not answer.
+constexpr std::chrono::seconds kLanding{20};
+
+}  // namespace
+
+SenderEnd::SenderEnd(SessionContext& session, MessageOutbox& outbox)
+    : session_(session),
+      outbox_(outbox),
+      offers_({session.spec.max_parked_bytes, session.spec.max_parked,
+               session.spec.max_parked_requests}) {}
+
+SenderEnd::~SenderEnd() {
+  // Puts are still under way only when the whole world is being destroyed.
+  const auto completed = [this] {
+    land();
+    return under_way_.empty();
+  };
+  if (!session_.local.waiter.wait_alone(completed, kLanding))
+    (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // leak: still read
+}
+
+void SenderEnd::meet(const RemoteMemory& words, std::uint32_t notification_id,
+                     std::uint32_t groups) {
+  words_there_ = words;
+  remote_notification_id_ = notification_id;
+  sides_.resize(groups);
+}
+
+KeyStep SenderEnd::at(const Match& match) const noexcept {
   return {offers_.keys().name(match.key), match.step};
 }
 
-Tensor PeerSession::clone(const Tensor& tensor) {
-  const Tensor copy(make_storage(local_.data, tensor.bytes()), 0, tensor.dtype(), tensor.shape());
+Tensor SenderEnd::clone(const Tensor& tensor) {
+  const Tensor copy(make_storage(session_.local.data, tensor.bytes()), 0, tensor.dtype(),
+                    tensor.shape());
   std::byte* to = copy.data();
   for_each_run(tensor, [&](const std::byte* run, std::size_t bytes) {
     std::memcpy(to, run, bytes);
@@ -24,21 +56,23 @@ Tensor PeerSession::clone(const Tensor& tensor) {
   return copy;
 }
 
-PeerSession::Offered PeerSession::offer(const KeyStep& at, Content& content) noexcept {
+SenderEnd::Offered SenderEnd::offer(const KeyStep& at, Content& content) {
   using Outcome = OfferTable::Outcome;
-  if (Status status = usable("send", at); !status.ok()) return {Outcome::full, std::move(status)};
+  if (Status status = outbox_.usable("send", at); !status.ok())
+    return {Outcome::full, std::move(status)};
   Match match;
   const std::uint32_t key = number_of(at.key);
   const Outcome outcome = offers_.offer(key, at.step, content, match);
   if (outcome == Outcome::duplicate)
-    return {outcome, failure(Code::bad_argument, "send", at,
-                             fmt::format("it was offered to rank {} before", peer_.rank),
+    return {outcome,
+            session_.failure(Code::bad_argument, "send", at,
+                             formatted("it was offered to rank {} before", session_.peer.rank),
                              "each key and step is exchanged once: use another step")};
   if (outcome == Outcome::matched) answer(std::move(match));
   return {outcome, {}};
 }
 
-std::uint32_t PeerSession::number_of(std::string_view name) {
+std::uint32_t SenderEnd::number_of(std::string_view name) {
   return offers_.number_of(name, [this](std::uint32_t key) {
     const auto is_of_key = [key](const Match& match) { return match.key == key; };
     return std::any_of(unmoved_.begin(), unmoved_.end(), is_of_key) ||
@@ -47,7 +81,7 @@ std::uint32_t PeerSession::number_of(std::string_view name) {
   });
 }
 
-std::uint32_t PeerSession::key_of(const Ask& ask) {
+std::uint32_t SenderEnd::key_of(const Ask& ask) {
   if (ask.index && ask.name.empty())
     return *ask.index < key_of_index_.size() ? key_of_index_[*ask.index] : KeyNames::kNone;
   if (offers_.keys().find(ask.name) == KeyNames::kNone && offers_.keys().size() >= kMaxKeys)
@@ -62,18 +96,19 @@ std::uint32_t PeerSession::key_of(const Ask& ask) {
   return key;
 }
 
-void PeerSession::on_ask(const RequestId& id, const Ask& ask) noexcept {
-  if (id.group >= sides_.size()) return complain("a request of a group that does not exist");
+void SenderEnd::on_ask(const RequestId& id, const Ask& ask) {
+  if (id.group >= sides_.size())
+    return session_.complain("a request of a group that does not exist");
   Side& side = sides_[id.group];
   if (side.generation != id.generation) side = {.generation = id.generation};
-  if (((side.asked >> id.item) & 1) != 0) return complain("the same request twice");
+  if (((side.asked >> id.item) & 1) != 0) return session_.complain("the same request twice");
   side.asked |= 1U << id.item;
   const std::uint32_t key = key_of(ask);
   if (key == KeyNames::kNone)
     return answer_error(id, {"", ask.step}, Code::bad_argument, "the key is not known here");
   const KeyStep at{offers_.keys().name(key), ask.step};
-  observe(RendezvousMessage::tensor_request, false, at, !ask.name.empty(),
-          ask.metadata.has_value());
+  session_.observe(RendezvousMessage::tensor_request, false, at, !ask.name.empty(),
+                   ask.metadata.has_value());
   if (closing_)
     return answer_error(id, at, Code::closed, "the sender has closed its end of the rendezvous");
   Match match;
@@ -81,7 +116,7 @@ void PeerSession::on_ask(const RequestId& id, const Ask& ask) noexcept {
     case OfferTable::Outcome::parked:
       break;
     case OfferTable::Outcome::matched:
-      changed_ = true;
+      session_.changed = true;
       answer(std::move(match));
       break;
     case OfferTable::Outcome::duplicate:
@@ -89,84 +124,85 @@ void PeerSession::on_ask(const RequestId& id, const Ask& ask) noexcept {
       break;
     case OfferTable::Outcome::full:
       answer_error(id, at, Code::exhausted,
-                   fmt::format("{} requests wait at the sender for tensors that are not there yet",
-                               offers_.requests()));
+                   formatted("{} requests wait at the sender for tensors that are not there yet",
+                             offers_.requests()));
       break;
   }
 }
 
-void PeerSession::answer(Match match) noexcept {
+void SenderEnd::answer(Match match) {
   const Content& content = match.content;
   if (content.error != Code::ok)
     return answer_error(match.request.id, at(match), content.error, content.error_text);
   if (match.request.metadata == content.metadata) return move(std::move(match));
-  observe(RendezvousMessage::meta_data_response, true, at(match));
-  MessageWriter writer(draft(), RendezvousMessage::meta_data_response, match.request.id.group,
-                       match.request.id.generation);
+  session_.observe(RendezvousMessage::meta_data_response, true, at(match));
+  MessageWriter writer(outbox_.draft(), RendezvousMessage::meta_data_response,
+                       match.request.id.group, match.request.id.generation);
   writer.add(MetadataAnswer{.item = match.request.id.item, .metadata = content.metadata});
-  post(writer.finish());
-  if (content.metadata.bytes() == 0) return sent_.transfers.add(1);  // no bytes follow
+  outbox_.post(writer.finish());
+  if (content.metadata.bytes() == 0) return session_.sent.transfers.add(1);  // no bytes follow
   // Copy the tensor, so that the caller gets its own back while the receiver allocates memory.
   if (!match.content.owned) {
     try {
       match.content.tensor = clone(match.content.tensor);
       match.content.owned = true;
     } catch (const Error& error) {
-      local_.log->warn(Subsystem::slot,
-                       "rendezvous {}: key \"{}\" stays lent until rank {} has made room: {}",
-                       spec_.name, at(match).key, peer_.rank, error.what());
+      session_.local.log->warn(
+          Subsystem::slot, "rendezvous {}: key \"{}\" stays lent until rank {} has made room: {}",
+          session_.spec.name, at(match).key, session_.peer.rank, error.what());
     }
   }
   offers_.await(std::move(match));
 }
 
-void PeerSession::on_ask_again(const RequestId& id, const AskAgain& ask) noexcept {
+void SenderEnd::on_ask_again(const RequestId& id, const AskAgain& ask) {
   auto match = offers_.take_awaited(id);
-  if (!match) return complain("a second request for a tensor whose metadata was not sent");
-  observe(RendezvousMessage::tensor_re_request, false, at(*match));
-  changed_ = true;
+  if (!match) return session_.complain("a second request for a tensor whose metadata was not sent");
+  session_.observe(RendezvousMessage::tensor_re_request, false, at(*match));
+  session_.changed = true;
   match->request.destination = ask.destination;
   move(std::move(*match));
 }
 
-void PeerSession::on_cancel(const RequestId& id) noexcept {
-  observe(RendezvousMessage::cancel, false, {});
+void SenderEnd::on_cancel(const RequestId& id) {
+  session_.observe(RendezvousMessage::cancel, false, {});
   // If the request was answered already, that answer also answers the cancel.
   if (!offers_.cancel(id)) return;
-  changed_ = true;
+  session_.changed = true;
   answer_error(id, {}, Code::cancelled, "cancelled by the receiver");
 }
 
-void PeerSession::move(Match match) noexcept {
+void SenderEnd::move(Match match) {
   const Status status = transfer(match);
   if (status.ok()) {
-    changed_ = true;
+    session_.changed = true;
     return;
   }
   if (status.code() == Code::exhausted) {
     unmoved_.push_back(std::move(match));
     return;
   }
-  complain("a destination that is not mapped here");
+  session_.complain("a destination that is not mapped here");
   answer_error(match.request.id, at(match), status.code(), status.detail().message);
 }
 
-Status PeerSession::transfer(Match& match) noexcept {
+Status SenderEnd::transfer(Match& match) {
   const RequestId& id = match.request.id;
   if (sides_[id.group].generation != id.generation) return {};  // abandoned by the receiver
   const std::size_t bytes = match.content.metadata.bytes();
   const MemoryRef& destination = match.request.destination;
   const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
   if (bytes == 0) {
-    observe(RendezvousMessage::tensor, true, at(match));
-    peer_.channel->put_word(word, id.generation, Notify::always);
+    session_.observe(RendezvousMessage::tensor, true, at(match));
+    session_.peer.channel->put_word(word, id.generation, Notify::always);
   } else {
     if (destination.bytes != bytes)
-      return Status(ErrorDetail{
-          .code = Code::mismatch,
-          .operation = "send",
-          .message = fmt::format("{} bytes do not fit into {} bytes", bytes, destination.bytes)});
-    const auto payload = peer_.channel->resolve(destination);
+      return refuse(Code::mismatch, [&] {
+        return ErrorDetail{
+            .operation = "send",
+            .message = formatted("{} bytes do not fit into {} bytes", bytes, destination.bytes)};
+      });
+    const auto payload = session_.peer.channel->resolve(destination);
     if (!payload.ok()) return payload.status();
     PutWork work;
     work.tensor = &match.content.tensor;
@@ -181,32 +217,40 @@ Status PeerSession::transfer(Match& match) noexcept {
     work.notification_id = remote_notification_id_ + word_index(id);
     work.stream = reinterpret_cast<std::uintptr_t>(this);
     work.depth = kCopyDepth;
-    observe(RendezvousMessage::tensor, true, at(match));
-    Status status = peer_.channel->put(work);
+    session_.observe(RendezvousMessage::tensor, true, at(match));
+    Status status = session_.peer.channel->put(work);
     if (!status.ok()) return status;
-    sent_.work_requests.add(work.requests);
+    session_.sent.work_requests.add(work.requests);
     if (work.copied != 0) count_copied(work.copied);
     if (work.posted != 0 && !work.source_is_free)
       under_way_.push_back({work.posted, std::move(match)});
   }
-  sent_.transfers.add(1);
-  sent_.bytes_moved.add(bytes);
+  session_.sent.transfers.add(1);
+  session_.sent.bytes_moved.add(bytes);
   return {};
 }
 
-void PeerSession::land() noexcept {
+void SenderEnd::move_on() {
+  for (std::size_t i = unmoved_.size(); i-- > 0;) {
+    Match match = std::move(unmoved_.front());
+    unmoved_.pop_front();
+    move(std::move(match));
+  }
+}
+
+void SenderEnd::land() noexcept {
   std::size_t completed = 0;
   for (; completed < under_way_.size(); ++completed) {
-    const auto outcome = peer_.channel->poll_put(under_way_[completed].posted);
+    const auto outcome = session_.peer.channel->poll_put(under_way_[completed].posted);
     if (!outcome) break;
     if (!outcome->ok()) lost_ = true;  // the path has failed, and the session with it
   }
   if (completed == 0) return;
   under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(completed));
-  changed_ = true;
+  session_.changed = true;
 }
 
-bool PeerSession::lent(const KeyStep& at) const noexcept {
+bool SenderEnd::lent(const KeyStep& at) const noexcept {
   const std::uint32_t key = offers_.keys().find(at.key);
   return offers_.lent(at.key, at.step) ||
          std::any_of(under_way_.begin(), under_way_.end(), [&](const UnderWay& put) {
@@ -214,12 +258,28 @@ bool PeerSession::lent(const KeyStep& at) const noexcept {
          });
 }
 
-void PeerSession::answer_error(const RequestId& id, const KeyStep& at, Code code,
-                               std::string_view text) noexcept {
-  observe(RendezvousMessage::error_status, true, at);
-  MessageWriter writer(draft(), RendezvousMessage::error_status, id.group, id.generation);
+void SenderEnd::answer_error(const RequestId& id, const KeyStep& at, Code code,
+                             std::string_view text) {
+  session_.observe(RendezvousMessage::error_status, true, at);
+  MessageWriter writer(outbox_.draft(), RendezvousMessage::error_status, id.group, id.generation);
   writer.add(ErrorAnswer{.item = id.item, .code = code, .text = text});
-  post(writer.finish());
+  outbox_.post(writer.finish());
+}
+
+void SenderEnd::begin_close() {
+  closing_ = true;
+  std::vector<RequestId> unanswered = offers_.clear();
+  for (const Match& match : unmoved_) unanswered.push_back(match.request.id);
+  unmoved_.clear();
+  if (outbox_.broken()) return;
+  for (const RequestId& id : unanswered)
+    answer_error(id, {}, Code::closed, "the sender has closed its end of the rendezvous");
+}
+
+void SenderEnd::drop() {
+  lost_ = offers_.offers() + unmoved_.size() != 0;
+  (void)offers_.clear();
+  unmoved_.clear();
 }
 
 }  // namespace weft::p2p::rendezvous
