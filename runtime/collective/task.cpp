@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/mix64.hpp"
+
 namespace weft::detail {
 namespace {
 
@@ -83,9 +85,8 @@ void check_overlap(const Call& call, const Task& task, std::ptrdiff_t shift) {
 }
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& counts) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::int64_t count : counts)
-    hash = (hash ^ static_cast<std::uint64_t>(count)) * 0x100000001b3;
+  std::uint64_t hash = kFnv1a;
+  for (const std::int64_t count : counts) hash = fnv1a(hash, static_cast<std::uint64_t>(count));
   return hash;
 }
 
