@@ -1,4 +1,5 @@
 // weft.h on top of the C++ types: one C function per operation, with exceptions turned into codes.
+#include "base/fail.hpp"
 #include "weft.h"
 
 #include <algorithm>
@@ -100,14 +101,6 @@ weft_code remember(const weft::Status& status) {
   return remember(static_cast<weft_code>(status.code()), status.text());
 }
 
-[[noreturn]] void bad_argument(const char* operation, std::string message) {
-  weft::ErrorDetail detail;
-  detail.code = Code::bad_argument;
-  detail.operation = operation;
-  detail.message = std::move(message);
-  throw weft::Error(std::move(detail));
-}
-
 /// Runs `body` and returns its code, or remembers the exception that it throws.
 template <typename Body>
 weft_code guarded(Body&& body) noexcept {
@@ -126,7 +119,8 @@ weft_code guarded(Body&& body) noexcept {
 
 template <typename T>
 T& given(const char* operation, const char* what, T* pointer) {
-  if (pointer == nullptr) bad_argument(operation, std::string(what) + " is NULL");
+  if (pointer == nullptr)
+    throw_error(Code::bad_argument, operation, std::string(what) + " is NULL");
   return *pointer;
 }
 
@@ -147,7 +141,8 @@ T& in_rank(const char* operation, const char* what, T* pointer) {
 }
 
 weft::Deadline deadline(const char* operation, double seconds) {
-  if (std::isnan(seconds)) bad_argument(operation, "the timeout is not a number");
+  if (std::isnan(seconds))
+    throw_error(Code::bad_argument, operation, "the timeout is not a number");
   if (seconds < 0) return {};
   constexpr double kLongest = 1e8;  // three years; larger values could overflow the clock
   return weft::Deadline::after(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -157,12 +152,14 @@ weft::Deadline deadline(const char* operation, double seconds) {
 DType checked_dtype(const char* operation, weft_dtype dtype) {
   const auto value = static_cast<int>(dtype);
   if (value < WEFT_DTYPE_F64 || value > WEFT_DTYPE_BOOL)
-    bad_argument(operation, "dtype is " + std::to_string(value) + ", not one of 0 to 8");
+    throw_error(Code::bad_argument, operation,
+                "dtype is " + std::to_string(value) + ", not one of 0 to 8");
   return static_cast<DType>(value);
 }
 
 weft::Shape shape_of(const char* operation, const std::int64_t* dims, std::size_t ndims) {
-  if (dims == nullptr && ndims > 0) bad_argument(operation, "dims is NULL, but ndims is not 0");
+  if (dims == nullptr && ndims > 0)
+    throw_error(Code::bad_argument, operation, "dims is NULL, but ndims is not 0");
   return weft::Shape(std::span(dims, ndims));
 }
 
@@ -197,7 +194,8 @@ weft_code weft_leave(weft_world* world, double timeout_seconds) {
     auto& leaving = in_rank("leave", "world", world);
     const auto until = deadline("leave", timeout_seconds);
     if (const int open = leaving.open_slots; open > 0)
-      bad_argument("leave", std::to_string(open) + " slots are still open; close them first");
+      throw_error(Code::bad_argument, "leave",
+                  std::to_string(open) + " slots are still open; close them first");
     const auto status = leaving.world.leave(until);
     delete world;
     return status.ok() ? WEFT_CODE_OK : remember(status);
@@ -235,7 +233,7 @@ weft_code weft_tensor_wrap(void* data, weft_dtype dtype, const int64_t* dims, si
   constexpr auto kOperation = "wrap";
   return guarded([&] {
     auto& out = given(kOperation, "tensor", tensor);
-    if (data == nullptr) bad_argument(kOperation, "data is NULL");
+    if (data == nullptr) throw_error(Code::bad_argument, kOperation, "data is NULL");
     out = new_tensor(weft::Tensor::wrap(data, checked_dtype(kOperation, dtype),
                                         shape_of(kOperation, dims, ndims)));
     return WEFT_CODE_OK;
@@ -248,7 +246,7 @@ weft_code weft_tensor_adopt(weft_world* world, void* data, weft_dtype dtype, con
   constexpr auto kOperation = "adopt";
   return guarded([&] {
     auto& out = given(kOperation, "tensor", tensor);
-    if (data == nullptr) bad_argument(kOperation, "data is NULL");
+    if (data == nullptr) throw_error(Code::bad_argument, kOperation, "data is NULL");
     out = new_tensor(given(kOperation, "world", world)
                          .world.adopt(data, checked_dtype(kOperation, dtype),
                                       shape_of(kOperation, dims, ndims), [unused, context] {
@@ -319,8 +317,9 @@ weft_code weft_slot_close(weft_slot* slot) {
   return guarded([&] {
     auto& closing = in_rank("slot_close", "slot", slot);
     if (closing.held_arrivals > 0)
-      bad_argument("slot_close", std::to_string(closing.held_arrivals) +
-                                     " arrivals are still held; release them first");
+      throw_error(
+          Code::bad_argument, "slot_close",
+          std::to_string(closing.held_arrivals) + " arrivals are still held; release them first");
     auto* world = closing.world;
     delete slot;
     --world->open_slots;

@@ -107,13 +107,8 @@ Status AsyncServer::advance() noexcept {
   } catch (const Error& error) {
     return error.status();
   } catch (const std::exception& error) {
-    return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "serve";
-      detail.message = error.what();
-      return detail;
-    });
+    return refuse(Code::exhausted,
+                  [&] { return error_detail(Code::exhausted, "serve", error.what()); });
   }
 }
 
@@ -223,12 +218,11 @@ Deadline AsyncServer::advance_at() const noexcept {
 }
 
 Status AsyncServer::lost(const Held& held) const {
-  ErrorDetail detail;
-  detail.code = Code::peer_failed;
-  detail.operation = "serve";
-  detail.message = fmt::format("all servers that held shard {} of table \"{}\" have died or left",
-                               held.shard, table_.table);
-  detail.hint = "more replicas survive more deaths at a time; a checkpoint survives all";
+  ErrorDetail detail =
+      error_detail(Code::peer_failed, "serve",
+                   fmt::format("all servers that held shard {} of table \"{}\" have died or left",
+                               held.shard, table_.table),
+                   "more replicas survive more deaths at a time; a checkpoint survives all");
   detail.rank = world_.rank();
   detail.peer = table_.homes[held.shard];
   return Status(std::move(detail));
@@ -299,11 +293,9 @@ Status AsyncServer::drop(std::size_t worker) noexcept {
   });
   if (!has_begun)
     return refuse(Code::closed, [&] {
-      ErrorDetail detail;
-      detail.code = Code::closed;
-      detail.operation = "serve";
-      detail.message = "a worker was lost before the table had its parameters";
-      detail.hint = "let every worker call initialize()";
+      ErrorDetail detail = error_detail(Code::closed, "serve",
+                                        "a worker was lost before the table had its parameters",
+                                        "let every worker call initialize()");
       detail.peer = table_.roles.workers[worker];
       return detail;
     });

@@ -117,12 +117,11 @@ Status SparseShard::advance() noexcept {
     return error.status();
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "serve";
-      detail.message = "no memory for more rows of table \"" + table_.table + "\", of " +
-                       std::to_string(store_.rows()) + " now";
-      detail.hint = "use more servers, or admit fewer rows: admit_after, expire_after";
+      ErrorDetail detail =
+          error_detail(Code::exhausted, "serve",
+                       "no memory for more rows of table \"" + table_.table + "\", of " +
+                           std::to_string(store_.rows()) + " now",
+                       "use more servers, or admit fewer rows: admit_after, expire_after");
       detail.rank = table_.roles.rank;
       return detail;
     });

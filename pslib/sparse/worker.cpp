@@ -52,13 +52,10 @@ Status SparseWorker::run(const SparseCall& call, Deadline deadline) noexcept {
     return status;
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = call.operation;
-      detail.message = fmt::format("no memory for a batch of {} ids",
-                                   std::max(call.pushed.size(), call.ids.size()));
-      detail.hint = "use smaller batches";
-      return detail;
+      return error_detail(Code::exhausted, call.operation,
+                          fmt::format("no memory for a batch of {} ids",
+                                      std::max(call.pushed.size(), call.ids.size())),
+                          "use smaller batches");
     });
   }
 }
@@ -248,13 +245,11 @@ Status SparseWorker::work_as_server(std::size_t worker, Deadline deadline) {
 Status SparseWorker::name_the_lost() const noexcept {
   if (Status status = world_.alive({&lost_, 1}); !status) return status;
   return refuse(Code::closed, [&] {
-    ErrorDetail detail;
-    detail.code = Code::closed;
-    detail.operation = "update";
-    detail.message =
+    ErrorDetail detail = error_detail(
+        Code::closed, "update",
         fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed", lost_,
-                    table_.table, version());
-    detail.hint = "let every worker push equally often";
+                    table_.table, version()),
+        "let every worker push equally often");
     detail.rank = table_.roles.rank;
     detail.peer = lost_;
     return detail;

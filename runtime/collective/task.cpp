@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/fail.hpp"
 #include "base/mix64.hpp"
 
 namespace weft::detail {
@@ -14,10 +15,7 @@ namespace {
 using Kind = CollectiveKind;
 
 [[noreturn]] void refuse(const Call& call, std::string what, std::string hint) {
-  throw Error(ErrorDetail{.code = Code::bad_argument,
-                          .operation = name(call.kind),
-                          .message = std::move(what),
-                          .hint = std::move(hint)});
+  throw_error(Code::bad_argument, name(call.kind), std::move(what), std::move(hint));
 }
 
 std::int64_t elements(const Tensor& tensor) noexcept {

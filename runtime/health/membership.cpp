@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/fail.hpp"
 #include "base/mix64.hpp"
 #include "runtime/health/agreement_wire.hpp"
 
@@ -29,7 +30,7 @@ std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexc
 }
 
 Status failure(Code code, const std::string& message, const std::string& hint) {
-  return Status(ErrorDetail{.code = code, .operation = "shrink", .message = message, .hint = hint});
+  return Status(error_detail(code, "shrink", message, hint));
 }
 
 }  // namespace
