@@ -138,15 +138,6 @@ void Device::check_memory() const {
                 std::move(lack->hint));
 }
 
-void Device::require_room_for(std::uint64_t peers, std::uint64_t completions) const {
-  RegistrationNeed need =
-      need_of_peers(peers, static_cast<std::uint64_t>(options_.queue_pairs), options_.depth);
-  need.completions = completions;
-  if (auto lack = shortfall(need, limits_, locked_memory()))
-    throw_error(Code::exhausted, "join", fmt::format("{}: {}", name_, lack->message),
-                std::move(lack->hint));
-}
-
 MemoryRegion Device::register_memory(void* data, std::size_t bytes, int access) {
   if (ibv_mr* region = verbs_->reg_mr(domain_.get(), data, bytes, access)) return {*verbs_, region};
   const int error = errno;
