@@ -21,11 +21,11 @@ constexpr std::uint64_t mix64(std::uint64_t word) noexcept {
   return word ^ word >> 31U;
 }
 
-/// The hash of no bytes by FNV-1a.
+/// The offset basis of FNV-1a: the hash of no bytes.
 inline constexpr std::uint64_t kFnv1a = 0xcbf29ce484222325U;
 
-/// One step of FNV-1a: the hash of what `hash` has seen, and then `word`. A `word` above 255 is
-/// taken in one step too, which is no longer FNV-1a but as cheap.
+/// One step of FNV-1a, for a byte. A larger `word` is taken in one step too: that is cheaper than
+/// byte by byte, and no longer FNV-1a.
 constexpr std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t word) noexcept {
   return (hash ^ word) * 0x100000001b3U;
 }
