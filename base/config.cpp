@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/log_levels.hpp"
 #include "base/nearest_setting.hpp"
 #include "weft/error.hpp"
@@ -21,11 +22,9 @@ std::size_t index(Setting setting) { return static_cast<std::size_t>(setting); }
 const SettingSpec& spec_of(Setting setting) { return setting_table()[index(setting)]; }
 
 [[noreturn]] void refuse(const SettingSpec& spec, std::string_view value, std::string_view why) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "config",
-                          .message = std::string(spec.variable) + "=\"" + std::string(value) +
-                                     "\": " + std::string(why),
-                          .hint = "accepted: " + std::string(spec.accepts)});
+  throw_error(Code::bad_config, "config",
+              std::string(spec.variable) + "=\"" + std::string(value) + "\": " + std::string(why),
+              "accepted: " + std::string(spec.accepts));
 }
 
 bool is_choice(std::string_view choices, std::string_view value) {

@@ -8,17 +8,14 @@
 #include <string>
 #include <system_error>
 
+#include "base/fail.hpp"
+
 namespace weft {
 namespace {
 
 [[noreturn]] void throw_as(Code code, const char* operation, std::string message,
                            const char* hint) {
-  ErrorDetail detail;
-  detail.code = code;
-  detail.operation = operation;
-  detail.message = std::move(message);
-  detail.hint = hint;
-  throw Error(Status(std::move(detail)));
+  throw Error(Status(error_detail(code, operation, std::move(message), hint)));
 }
 
 bool wants_more(const std::error_code& code) {

@@ -9,23 +9,33 @@
 
 namespace weft {
 
-inline ErrorDetail bad_argument(std::string operation, std::string message, std::string hint) {
+/// The parts of most errors. Set `rank`, `peer` and `slot` on the result where they are known.
+inline ErrorDetail error_detail(Code code, std::string operation, std::string message,
+                                std::string hint = {}) {
   ErrorDetail detail;
-  detail.code = Code::bad_argument;
+  detail.code = code;
   detail.operation = std::move(operation);
   detail.message = std::move(message);
   detail.hint = std::move(hint);
   return detail;
 }
 
+[[noreturn, gnu::cold]] inline void throw_error(Code code, std::string operation,
+                                                std::string message, std::string hint = {}) {
+  throw Error(error_detail(code, std::move(operation), std::move(message), std::move(hint)));
+}
+
+inline ErrorDetail bad_argument(std::string operation, std::string message, std::string hint) {
+  return error_detail(Code::bad_argument, std::move(operation), std::move(message),
+                      std::move(hint));
+}
+
 /// An error for data in a rank's memory that no rank of a healthy job writes. `peer` wrote it.
 inline ErrorDetail nonsense(std::string operation, int peer, std::string slot,
                             std::string message) {
-  ErrorDetail detail;
-  detail.code = Code::mismatch;
-  detail.operation = std::move(operation);
-  detail.message = std::move(message);
-  detail.hint = "that rank's memory is damaged, or its program breaks the protocol: end that rank";
+  ErrorDetail detail = error_detail(
+      Code::mismatch, std::move(operation), std::move(message),
+      "that rank's memory is damaged, or its program breaks the protocol: end that rank");
   detail.peer = peer;
   detail.slot = std::move(slot);
   return detail;

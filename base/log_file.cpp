@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/config.hpp"
+#include "base/fail.hpp"
 #include "base/os/named_file.hpp"
 #include "weft/error.hpp"
 
@@ -11,11 +12,9 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view pattern, const std::string& why) {
   const auto& spec = setting_table()[static_cast<std::size_t>(Setting::log_file)];
-  throw Error(ErrorDetail{
-      .code = Code::bad_config,
-      .operation = "log",
-      .message = std::string(spec.variable) + "=\"" + std::string(pattern) + "\": " + why,
-      .hint = "accepted: " + std::string(spec.accepts)});
+  throw_error(Code::bad_config, "log",
+              std::string(spec.variable) + "=\"" + std::string(pattern) + "\": " + why,
+              "accepted: " + std::string(spec.accepts));
 }
 
 std::string expand(std::string_view pattern, std::string_view host, int rank) {

@@ -1,16 +1,10 @@
 #include "weft/tensor.hpp"
+#include "base/fail.hpp"
 
 #include "weft/error.hpp"
 
 namespace weft {
 namespace {
-
-[[noreturn]] void refuse(std::string operation, std::string message, std::string hint) {
-  throw Error({.code = Code::bad_argument,
-               .operation = std::move(operation),
-               .message = std::move(message),
-               .hint = std::move(hint)});
-}
 
 std::string list(std::span<const std::int64_t> dims) {
   std::string text = "[";
@@ -79,18 +73,22 @@ Shape::Shape(std::initializer_list<std::int64_t> dims)
 
 Shape::Shape(std::span<const std::int64_t> dims) : count_(dims.size()) {
   if (dims.size() > kMaxDims)
-    refuse("shape", "it has " + std::to_string(dims.size()) + " dimensions",
-           "at most " + std::to_string(kMaxDims) + " are accepted");
+    throw_error(Code::bad_argument, "shape",
+                "it has " + std::to_string(dims.size()) + " dimensions",
+                "at most " + std::to_string(kMaxDims) + " are accepted");
   bool is_empty = false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const auto dim = dims[i];
-    if (dim < 0) refuse("shape", list(dims) + " has a negative dimension", "give sizes from 0 on");
+    if (dim < 0)
+      throw_error(Code::bad_argument, "shape", list(dims) + " has a negative dimension",
+                  "give sizes from 0 on");
     // A zero must not hide an overflow, whether it comes before or after the large dimensions.
     if (dim == 0)
       is_empty = true;
     else if (dim > kMaxElements / elements_)
-      refuse("shape", list(dims) + " has more elements than memory can hold",
-             "at most " + std::to_string(kMaxElements) + " are accepted");
+      throw_error(Code::bad_argument, "shape",
+                  list(dims) + " has more elements than memory can hold",
+                  "at most " + std::to_string(kMaxElements) + " are accepted");
     else
       elements_ *= dim;
     dims_[i] = dim;
@@ -105,10 +103,10 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype
     : bytes_(bytes_of(dtype, shape)), dtype_(dtype), shape_(shape), storage_(std::move(storage)) {
   const auto held = storage_ ? storage_->bytes() : 0;
   if (offset > held || bytes_ > held - offset)
-    refuse("tensor",
-           text() + " at byte " + std::to_string(offset) + " needs " + std::to_string(bytes_) +
-               " bytes, and its storage holds " + std::to_string(held) + " in all",
-           "give storage that is large enough");
+    throw_error(Code::bad_argument, "tensor",
+                text() + " at byte " + std::to_string(offset) + " needs " + std::to_string(bytes_) +
+                    " bytes, and its storage holds " + std::to_string(held) + " in all",
+                "give storage that is large enough");
   if (storage_) data_ = storage_->data() + offset;
 }
 
@@ -125,13 +123,14 @@ Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape,
                     std::span<const std::int64_t> strides) {
   Tensor tensor = wrap(data, dtype, shape);
   if (strides.size() != shape.dims())
-    refuse("wrap",
-           list(strides) + " are " + std::to_string(strides.size()) + " strides for a tensor " +
-               describe(dtype, shape),
-           "give one for each dimension");
+    throw_error(Code::bad_argument, "wrap",
+                list(strides) + " are " + std::to_string(strides.size()) +
+                    " strides for a tensor " + describe(dtype, shape),
+                "give one for each dimension");
   for (std::size_t i = 0; i < strides.size(); ++i) {
     if (strides[i] < 0)
-      refuse("wrap", list(strides) + " has a negative stride", "give strides from 0 on");
+      throw_error(Code::bad_argument, "wrap", list(strides) + " has a negative stride",
+                  "give strides from 0 on");
     tensor.strides_[i] = strides[i];
   }
   tensor.settle_density();
@@ -165,10 +164,10 @@ void Tensor::settle_density() noexcept {
 Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) const {
   if (dim >= shape_.dims() || first < 0 || count < 0 || first > shape_[dim] ||
       count > shape_[dim] - first)
-    refuse("slice",
-           std::to_string(count) + " indices from " + std::to_string(first) + " on of dimension " +
-               std::to_string(dim) + " do not lie within " + text(),
-           "ask for indices that it has");
+    throw_error(Code::bad_argument, "slice",
+                std::to_string(count) + " indices from " + std::to_string(first) +
+                    " on of dimension " + std::to_string(dim) + " do not lie within " + text(),
+                "ask for indices that it has");
   std::array<std::int64_t, Shape::kMaxDims> dims{};
   Tensor tensor = *this;
   for (std::size_t i = 0; i < shape_.dims(); ++i) {
@@ -185,14 +184,15 @@ Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) co
 
 Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
   if (!dense_)
-    refuse("part", text() + " is not dense", "take the part before the slice, or slice again");
+    throw_error(Code::bad_argument, "part", text() + " is not dense",
+                "take the part before the slice, or slice again");
   const auto held = static_cast<std::int64_t>(bytes_ / size_of(dtype_));
   if (first < 0 || first > held || shape.elements() > held - first)
-    refuse("part",
-           describe(dtype_, shape) + " from element " + std::to_string(first) +
-               " on does not lie within " + text() + ", which holds " + std::to_string(held) +
-               " elements",
-           "ask for elements that it holds");
+    throw_error(Code::bad_argument, "part",
+                describe(dtype_, shape) + " from element " + std::to_string(first) +
+                    " on does not lie within " + text() + ", which holds " + std::to_string(held) +
+                    " elements",
+                "ask for elements that it holds");
   Tensor tensor = *this;
   if (data_ != nullptr) tensor.data_ += static_cast<std::size_t>(first) * size_of(dtype_);
   tensor.bytes_ = bytes_of(dtype_, shape);
@@ -204,10 +204,11 @@ std::string Tensor::text() const { return describe(dtype_, shape_); }
 
 void Tensor::refuse_element(DType asked) const {
   if (!dense_)
-    refuse("as", text() + " is not dense: its elements are not contiguous",
-           "walk its runs (for_each_run)");
-  refuse("as", text() + " holds no " + std::string(name(asked)) + " elements",
-         "read it as its own element type, or as u8 for its bytes");
+    throw_error(Code::bad_argument, "as", text() + " is not dense: its elements are not contiguous",
+                "walk its runs (for_each_run)");
+  throw_error(Code::bad_argument, "as",
+              text() + " holds no " + std::string(name(asked)) + " elements",
+              "read it as its own element type, or as u8 for its bytes");
 }
 
 }  // namespace weft

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "pslib/table/entry.hpp"
 
 namespace weft::pslib::detail {
@@ -93,7 +92,8 @@ Status TableState::initialize(Deadline deadline) noexcept {
   if (Status status = must_work("initialize"); !status) return status;
   if (worker_->has_parameters())
     return refuse(Code::bad_argument, [&] {
-      return bad_argument("initialize", formatted("table \"{}\" has its parameters", table_.table),
+      return bad_argument("initialize",
+                          fmt::format("table \"{}\" has its parameters", table_.table),
                           "call initialize() once");
     });
   if (worker_->pushed() == 0)
@@ -153,7 +153,7 @@ Result<ParameterView> TableState::view(const std::string& name) noexcept {
     return view_piece(*std::ranges::find_if(table_.pieces, is_of));
   return refuse(Code::bad_argument, [&] {
     if (found == indices_.end()) return unknown_tensor(name, "view");
-    return bad_argument("view", formatted("tensor \"{}\" is split over several shards", name),
+    return bad_argument("view", fmt::format("tensor \"{}\" is split over several shards", name),
                         "view its pieces with view_piece()");
   });
 }
@@ -218,7 +218,7 @@ Status TableState::must_work(const char* operation) const noexcept {
   if (Status status = refuse_fork(world_, operation); !status) return status;
   if (worker_) return {};
   return refuse(Code::bad_argument, [&] {
-    return bad_argument(operation, formatted("this rank only serves table \"{}\"", table_.table),
+    return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),
                         "call ParameterServer::serve() here");
   });
 }

@@ -27,7 +27,7 @@ check_classes() {
 }
 
 check_words() {
-  say "words: retired ones, and how comments begin"
+  say "words: retired ones, how comments begin, archaisms in texts"
   own_files '*.cpp' '*.hpp' '*.h' '*.c' '*.py' '*.sh' '*.cmake' 'CMakeLists.txt' '*.md' | python3 scripts/check_words.py
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Reports retired words (scripts/retired_words.txt) and comment sentences with forbidden openings or phrases.
+"""Reports retired words (scripts/retired_words.txt), comment sentences with forbidden openings or phrases, and archaisms
+in the texts that programs print.
 
 Reads file names on standard input, relative to the repository's root. Checks sentences in // and /// comments of C++
-and in # comments of scripts and CMake."""
+and in # comments of scripts and CMake, and the string literals of C++ outside tests/: logs, errors, tools' output."""
 import fnmatch
 import re
 import sys
@@ -12,6 +13,13 @@ import sys
 OPENING = re.compile(r"(?:^|[.;:?!] )(Who|What|Whoever|Whatever|Of (?:a|an|the|what|all|this|that|its|each)|None|Nobody"
                      r"|Somebody|Whether so|Such that)\b")
 ANYWHERE = re.compile(r"\bso (?:many|much)(?:-th)?\b|\b(?:had better|in vain|mend(?:s|ed|ing)?|tarry|by and by|for ever)\b")
+# In a literal. A value, such as ACTION=mend or "mend" alone, is no prose.
+ARCHAIC = re.compile(rf"(?<!=)(?:{ANYWHERE.pattern}|\b(?:nobody|somebody|bears?|bearing)\b)", re.IGNORECASE)
+VALUE = re.compile(r"\w+")
+CPP = (".cpp", ".hpp", ".h", ".c")
+# A comment, a raw literal, a literal, or a character, of which the literals have a group.
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\\ ]*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"'
+                   r"|(?<!\w)'(?:[^'\\\n]|\\.)+'", re.DOTALL)
 COMMENT = {".cpp": "//", ".hpp": "//", ".h": "//", ".c": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".txt": "#"}
 
 
@@ -51,6 +59,22 @@ def comments(lines, mark):
         yield first, text
 
 
+def literals(source):
+    """(line number, text) of each string literal; adjacent ones are one text."""
+    end, first, text = None, 0, ""
+    for token in TOKEN.finditer(source):
+        body = token["raw"] if token["raw"] is not None else token["text"]
+        if body is None:
+            continue
+        if end is None or source[end:token.start()].strip():
+            if text:
+                yield first, text
+            first, text = source.count("\n", 0, token.start()) + 1, ""
+        text, end = text + body, token.end()
+    if text:
+        yield first, text
+
+
 def main():
     words, broken = retired(), 0
     for path in sys.stdin.read().split():
@@ -65,6 +89,12 @@ def main():
             for pattern in mine:
                 if match := pattern.search(line):
                     print(f"{path}:{number}: retired word \"{match.group(0)}\": docs/glossary.md has the one in its place")
+                    broken += 1
+        if path.endswith(CPP) and not path.startswith("tests/"):
+            for number, text in literals("\n".join(lines)):
+                match = ARCHAIC.search(text)
+                if match and not VALUE.fullmatch(text):
+                    print(f"{path}:{number}: \"{match.group(0)}\" in a text: say it in today's English, with a number")
                     broken += 1
         mark = COMMENT.get("." + path.rsplit(".", 1)[-1])
         if not mark:

@@ -6,17 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/mix64.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft::tests {
 
-/// Scrambles 64 bits (the finisher of SplitMix64), so that neighbours have nothing in common.
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
-}
+/// Scrambles 64 bits, so that neighbours have nothing in common.
+constexpr std::uint64_t mix(std::uint64_t x) { return mix64(x + kGolden64); }
 
 constexpr std::uint64_t pattern_of(int rank, int slot, std::uint64_t sequence) {
   return mix((static_cast<std::uint64_t>(rank) << 48U) ^ (static_cast<std::uint64_t>(slot) << 32U) ^

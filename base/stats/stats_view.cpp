@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "base/stats/packed.hpp"
 #include "weft/error.hpp"
@@ -22,10 +23,7 @@ constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(SegmentIdentity)
                                                          sizeof(EdgeEntry)};
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorDetail{.code = Code::system,
-                          .operation = "stats segment",
-                          .message = why,
-                          .hint = "read it with the weft that the rank runs"});
+  throw_error(Code::system, "stats segment", why, "read it with the weft that the rank runs");
 }
 
 void check_kind(const Header& header) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/mix64.hpp"
+
 // Vector code chosen at run time (ifunc); sanitizers are not initialized when that choice is made.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WEFT_BENCH_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
@@ -18,7 +20,7 @@ constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 constexpr std::size_t kGradientPeriod = 7;
 
 std::uint64_t first_word(std::size_t bytes, std::uint64_t iteration) noexcept {
-  return (bytes ^ (iteration << 20)) * 0x9e3779b97f4a7c15ULL;
+  return (bytes ^ (iteration << 20)) * kGolden64;
 }
 
 void keep(std::uint64_t value) noexcept { asm volatile("" : : "r"(value) : "memory"); }

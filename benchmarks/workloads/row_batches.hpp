@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/mix64.hpp"
+
 namespace weft::bench {
 
 /// The table of ps_sparse.
@@ -14,7 +16,7 @@ inline constexpr std::size_t kRowElements = 16;
 inline constexpr std::size_t kRowBytes = kRowElements * sizeof(float);
 
 /// The 64-bit id of `row`, from 0 to kTableRows - 1.
-constexpr std::uint64_t row_id(std::uint64_t row) noexcept { return row * 0x9e3779b97f4a7c15ULL; }
+constexpr std::uint64_t row_id(std::uint64_t row) noexcept { return row * kGolden64; }
 
 /// Batches of rows drawn from Zipf's law with exponent 0.99 (YCSB's; Gray et al. 1994), so some
 /// rows occur often; popular rows are spread over the table. Drawn once and used repeatedly.

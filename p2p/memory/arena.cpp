@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
 #include "p2p/memory/memory_limits.hpp"
 #include "weft/error.hpp"
 
@@ -95,12 +96,10 @@ Arena::Chunk& Arena::add_chunk(Segment segment, std::size_t bytes) {
 }
 
 void Arena::refuse(std::size_t bytes, const std::string& why) const {
-  throw Error(ErrorDetail{
-      .code = Code::exhausted,
-      .operation = "allocate",
-      .message = fmt::format("{} bytes asked of the {} arena, which holds {} and uses {}: {}",
-                             bytes, sort_name(sort_), reserved_, used_, why),
-      .hint = "ask for less, free tensors, or raise the limit named"});
+  throw_error(Code::exhausted, "allocate",
+              fmt::format("{} bytes asked of the {} arena, which holds {} and uses {}: {}", bytes,
+                          sort_name(sort_), reserved_, used_, why),
+              "ask for less, free tensors, or raise the limit named");
 }
 
 const os::Fd& Arena::chunk_fd(std::uint32_t chunk) const {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fail.hpp"
 #include "base/os/numa.hpp"
 #include "weft/error.hpp"
 
@@ -18,11 +19,8 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(Code code, const char* operation, int error) {
-  throw Error(ErrorDetail{.code = code,
-                          .operation = operation,
-                          .message = std::strerror(error),
-                          .hint = "see WEFT_ARENA_CHUNK, WEFT_ARENA_MAX and the limits of the "
-                                  "container (memory.max)"});
+  throw_error(code, operation, std::strerror(error),
+              "see WEFT_ARENA_CHUNK, WEFT_ARENA_MAX and the limits of the container (memory.max)");
 }
 
 /// Best effort: a container may forbid both requests, and the preferred node may be full.

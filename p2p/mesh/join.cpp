@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/os/host_identity.hpp"
 #include "p2p/mesh/mesh.hpp"
 
@@ -15,10 +16,6 @@ namespace weft::p2p {
 namespace {
 
 constexpr const char* kNotBuilt = "not in this version";
-
-[[noreturn]] void refuse(Code code, const std::string& message, const std::string& hint) {
-  throw Error(ErrorDetail{.code = code, .operation = "join", .message = message, .hint = hint});
-}
 
 }  // namespace
 
@@ -83,10 +80,10 @@ std::string Mesh::text(const std::vector<Verdict>& verdicts) {
 
 std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   if (address.magic != RankAddress::kMagic || address.version != RankAddress::kVersion)
-    refuse(Code::bootstrap,
-           fmt::format("rank {} uses version {} of the protocol, this rank {}", rank,
-                       address.version, RankAddress::kVersion),
-           "start every rank with the same weft");
+    throw_error(Code::bootstrap, "join",
+                fmt::format("rank {} uses version {} of the protocol, this rank {}", rank,
+                            address.version, RankAddress::kVersion),
+                "start every rank with the same weft");
   auto peer = std::make_unique<Peer>();
   peer->rank = rank;
   peer->address = address;
@@ -99,11 +96,12 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
     peer->fabric = fabric.get();
     return peer;
   }
-  refuse(Code::unreachable,
-         fmt::format("rank {} (host {}) can't be reached: {}", rank, peer->host(),
-                     text(verdicts(peer->address))),
-         "is there a network between the hosts (WEFT_IFACE names it), or are they containers of "
-         "one host?");
+  throw_error(
+      Code::unreachable, "join",
+      fmt::format("rank {} (host {}) can't be reached: {}", rank, peer->host(),
+                  text(verdicts(peer->address))),
+      "is there a network between the hosts (WEFT_IFACE names it), or are they containers of "
+      "one host?");
 }
 
 void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {

@@ -121,8 +121,8 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
       if (peer->rank != local_.rank && !peer->gone() && !is_idle(*peer)) late.push_back(peer->rank);
     return ErrorDetail{
         .operation = "leave",
-        .message = formatted("still in the job: rank {}{}", ranks_text(late),
-                             late.empty() ? "" : suspicion(late.front())),
+        .message = fmt::format("still in the job: rank {}{}", ranks_text(late),
+                               late.empty() ? "" : suspicion(late.front())),
         .hint = "a rank leaves by World::leave or by ending; look at what that rank is doing",
         .rank = local_.rank,
         .peer = late.empty() ? -1 : late.front()};

@@ -13,14 +13,14 @@
 #include <string>
 #include <system_error>
 
+#include "base/fail.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
 namespace {
 
 [[noreturn]] void fail(const char* operation) {
-  throw Error(
-      ErrorDetail{.code = Code::system, .operation = operation, .message = std::strerror(errno)});
+  throw_error(Code::system, operation, std::strerror(errno));
 }
 
 }  // namespace

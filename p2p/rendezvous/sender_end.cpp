@@ -200,7 +200,7 @@ Status SenderEnd::transfer(Match& match) {
       return refuse(Code::mismatch, [&] {
         return ErrorDetail{
             .operation = "send",
-            .message = formatted("{} bytes do not fit into {} bytes", bytes, destination.bytes)};
+            .message = fmt::format("{} bytes do not fit into {} bytes", bytes, destination.bytes)};
       });
     const auto payload = session_.peer.channel->resolve(destination);
     if (!payload.ok()) return payload.status();

@@ -1,6 +1,7 @@
 #include "p2p/transport/remote_chunks.hpp"
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
+
+#include <fmt/format.h>
 
 namespace weft::p2p {
 
@@ -14,9 +15,9 @@ Result<RemoteMemory> RemoteChunks::resolve(const MemoryRef& ref) const noexcept 
     return ErrorDetail{
         .code = known ? Code::system : Code::unreachable,
         .operation = "resolve",
-        .message = formatted("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
-                             ref.bytes, ref.offset, ref.chunk,
-                             known ? "does not hold them" : "is not known here yet"),
+        .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
+                               ref.bytes, ref.offset, ref.chunk,
+                               known ? "does not hold them" : "is not known here yet"),
         .peer = peer_};
   });
 }

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "pslib/replication/replica_words.hpp"
 #include "pslib/table/slot_words.hpp"
 #include "runtime/world/services.hpp"
@@ -83,7 +82,7 @@ Status AsyncServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
       return refuse(Code::mismatch, [&] {
         return nonsense("serve", table_.roles.servers[peers_[peer].server],
                         peers_[peer].words.spec().name,
-                        formatted("epoch {} in a job of {} ranks", message.epoch, world_.size()));
+                        fmt::format("epoch {} in a job of {} ranks", message.epoch, world_.size()));
       });
     held.replica.receive(peers_[peer].server, message);
   }
@@ -108,13 +107,8 @@ Status AsyncServer::advance() noexcept {
   } catch (const Error& error) {
     return error.status();
   } catch (const std::exception& error) {
-    return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "serve";
-      detail.message = error.what();
-      return detail;
-    });
+    return refuse(Code::exhausted,
+                  [&] { return error_detail(Code::exhausted, "serve", error.what()); });
   }
 }
 
@@ -224,12 +218,11 @@ Deadline AsyncServer::advance_at() const noexcept {
 }
 
 Status AsyncServer::lost(const Held& held) const {
-  ErrorDetail detail;
-  detail.code = Code::peer_failed;
-  detail.operation = "serve";
-  detail.message = fmt::format("all servers that held shard {} of table \"{}\" have died or left",
-                               held.shard, table_.table);
-  detail.hint = "more replicas survive more deaths at a time; a checkpoint survives all";
+  ErrorDetail detail =
+      error_detail(Code::peer_failed, "serve",
+                   fmt::format("all servers that held shard {} of table \"{}\" have died or left",
+                               held.shard, table_.table),
+                   "more replicas survive more deaths at a time; a checkpoint survives all");
   detail.rank = world_.rank();
   detail.peer = table_.homes[held.shard];
   return Status(std::move(detail));
@@ -300,11 +293,9 @@ Status AsyncServer::drop(std::size_t worker) noexcept {
   });
   if (!has_begun)
     return refuse(Code::closed, [&] {
-      ErrorDetail detail;
-      detail.code = Code::closed;
-      detail.operation = "serve";
-      detail.message = "a worker was lost before the table had its parameters";
-      detail.hint = "let every worker call initialize()";
+      ErrorDetail detail = error_detail(Code::closed, "serve",
+                                        "a worker was lost before the table had its parameters",
+                                        "let every worker call initialize()");
       detail.peer = table_.roles.workers[worker];
       return detail;
     });

@@ -1,11 +1,12 @@
 #include "pslib/async/async_shard.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "base/kernels/combine.hpp"
 #include "pslib/table/slot_words.hpp"
 
@@ -237,7 +238,7 @@ Status AsyncShard::load(const std::byte* from, int rank) noexcept {
     return refuse(Code::mismatch, [&] {
       return nonsense(
           "fetch a shard", rank, region_.spec().name,
-          formatted("a state with the gradients of {} updates kept", counts.progress.kept));
+          fmt::format("a state with the gradients of {} updates kept", counts.progress.kept));
     });
   if (Status status = publish(); !status) return status;
   Tensor buffer;

@@ -1,9 +1,10 @@
 #include "pslib/async/async_worker.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "pslib/table/slot_words.hpp"
 
 namespace weft::pslib {
@@ -210,14 +211,14 @@ Status AsyncWorker::name_the_slowest(const Shard& shard, Status status) const no
     ErrorDetail detail = status.detail();
     detail.operation = "pull";
     detail.peer = table_.roles.workers[slowest];
-    detail.message = formatted("rank {} has made {} steps, this worker {}: ", detail.peer,
-                               steps(done[slowest]), steps(pushed_));
+    detail.message = fmt::format("rank {} has made {} steps, this worker {}: ", detail.peer,
+                                 steps(done[slowest]), steps(pushed_));
     if (is_in)
-      detail.message += formatted("the table allows {} more", consistency.staleness);
+      detail.message += fmt::format("the table allows {} more", consistency.staleness);
     else if (consistency.kind == Consistency::Kind::bsp)
       detail.message += "an update takes the gradients of all workers";
     else
-      detail.message += formatted("an update takes the gradients of {} workers", consistency.k);
+      detail.message += fmt::format("an update takes the gradients of {} workers", consistency.k);
     detail.hint = "let the slower worker go on, or close its table";
     return detail;
   });

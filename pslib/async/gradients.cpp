@@ -1,7 +1,8 @@
 #include "pslib/async/gradients.hpp"
 
+#include <fmt/format.h>
+
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "pslib/replication/replica_words.hpp"
 #include "pslib/table/slot_words.hpp"
 
@@ -23,7 +24,7 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
   if (const std::uint64_t sequence = arrival->sequence(); sequence > ReplicaWords::kMostSequence)
     return refuse(Code::mismatch, [&] {
       return nonsense("take gradients", from.slot.owner(), from.slot.spec().name,
-                      formatted("a push of number {}", sequence));
+                      fmt::format("a push of number {}", sequence));
     });
   from.taken = arrival->sequence();
   if (worker == 0 && from.taken > 1) initial_.drop();

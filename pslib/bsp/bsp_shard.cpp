@@ -63,11 +63,10 @@ Status BspShard::take(std::size_t worker, Deadline deadline) noexcept {
   const std::uint64_t expected = rounds_ + 1;
   if (arrival->sequence() != expected)
     return refuse(Code::flow_overrun, [&] {
-      ErrorDetail detail;
-      detail.code = Code::flow_overrun;
-      detail.operation = "take gradients";
-      detail.message = "a worker's gradients overtook the step that this shard is at";
-      detail.hint = "one Table per worker must push, and only after the last pull has returned";
+      ErrorDetail detail =
+          error_detail(Code::flow_overrun, "take gradients",
+                       "a worker's gradients overtook the step that this shard is at",
+                       "one Table per worker must push, and only after the last pull has returned");
       detail.peer = from.gradients.owner();
       detail.slot = from.gradients.spec().name;
       detail.sequence_expected = expected;

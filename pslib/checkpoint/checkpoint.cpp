@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 
 namespace weft::pslib {
@@ -258,12 +259,11 @@ std::optional<Checkpoint> newest_checkpoint(const os::Folder& table, const Refus
     } catch (const Error& error) {
       refused(version, error, by_all);
     } catch (const std::bad_alloc&) {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "restore";
-      detail.message = fmt::format("{}: no memory for its files' headers",
-                                   (table.path() / version_name(version)).native());
-      refused(version, Error(std::move(detail)), by_all);
+      refused(version,
+              Error(error_detail(Code::exhausted, "restore",
+                                 fmt::format("{}: no memory for its files' headers",
+                                             (table.path() / version_name(version)).native()))),
+              by_all);
     }
   }
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
@@ -54,12 +55,8 @@ std::string digest(std::span<const std::byte> bytes) {
 }
 
 void refuse_file(const std::filesystem::path& path, std::uint64_t offset, const std::string& why) {
-  ErrorDetail detail;
-  detail.code = Code::mismatch;
-  detail.operation = "restore";
-  detail.message = fmt::format("{}, byte {}: {}", path.native(), offset, why);
-  detail.hint = "restore an older checkpoint, or this file from where it was copied to";
-  throw Error(std::move(detail));
+  throw_error(Code::mismatch, "restore", fmt::format("{}, byte {}: {}", path.native(), offset, why),
+              "restore an older checkpoint, or this file from where it was copied to");
 }
 
 void read_exactly(const os::Fd& file, const std::filesystem::path& path, std::uint64_t offset,

@@ -1,5 +1,7 @@
 #include "pslib/compression/compressor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <utility>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "base/kernels/combine.hpp"
 #include "pslib/compression/kernels.hpp"
 
@@ -109,9 +110,9 @@ Status Compressor::refuse_value(std::size_t tensor, std::size_t element,
   return refuse(Code::bad_argument, [&] {
     return bad_argument(
         "push",
-        formatted("table \"{}\" is compressed, and element {} of the gradient of \"{}\", with "
-                  "the residual of earlier pushes, is {}",
-                  table_, element, specs_[tensor].name, value),
+        fmt::format("table \"{}\" is compressed, and element {} of the gradient of \"{}\", with "
+                    "the residual of earlier pushes, is {}",
+                    table_, element, specs_[tensor].name, value),
         "push finite gradients: zeros for a step that is to be skipped; nothing was sent");
   });
 }

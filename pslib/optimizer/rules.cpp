@@ -68,8 +68,8 @@ const Description& describe(Kind kind) {
 
 void require(bool good, std::string_view constant, const auto& value, std::string_view accepted) {
   if (!good)
-    throw Error(bad_argument("optimizer", fmt::format("{} is {}", constant, value),
-                             fmt::format("{} must be {}", constant, accepted)));
+    throw_error(Code::bad_argument, "optimizer", fmt::format("{} is {}", constant, value),
+                fmt::format("{} must be {}", constant, accepted));
 }
 
 void check_range(std::string_view name, float value, Range range) {

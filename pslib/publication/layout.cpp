@@ -27,9 +27,10 @@ PublishedLayout::Placed place(const PublishedTensor& spec, std::size_t offset) {
       return placed;
     }
   }
-  throw Error(bad_argument(
-      "publication", fmt::format("tensor '{}' is too large: {}", spec.name, spec.shape.text()),
-      "at most 2^32 - 1 rows of the first dimension; parts of it may be tensors of their own"));
+  throw_error(
+      Code::bad_argument, "publication",
+      fmt::format("tensor '{}' is too large: {}", spec.name, spec.shape.text()),
+      "at most 2^32 - 1 rows of the first dimension; parts of it may be tensors of their own");
 }
 
 /// First row after the run.

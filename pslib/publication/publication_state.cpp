@@ -18,8 +18,8 @@ constexpr int kMostBuffers = 64;
 void check(const std::string& name, std::span<const PublishedTensor> specs,
            const PublicationOptions& options) {
   const auto refuse = [&](std::string message, std::string hint) {
-    throw Error(
-        bad_argument("publication", fmt::format("'{}': {}", name, message), std::move(hint)));
+    throw_error(Code::bad_argument, "publication", fmt::format("'{}': {}", name, message),
+                std::move(hint));
   };
   if (name.empty() || name.size() > wire::Ask::kMostName || name.find('\0') != name.npos)
     refuse(fmt::format("a name of {} bytes", name.size()),

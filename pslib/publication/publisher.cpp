@@ -35,9 +35,9 @@ Publisher::Publisher(World& world, const PublisherOptions& options) {
   refuse_fork(world, "publisher").or_throw();
   constexpr int kMostSubscribers = 1 << 16;
   if (options.most_subscribers < 1 || options.most_subscribers > kMostSubscribers)
-    throw Error(bad_argument("publisher",
-                             fmt::format("{} subscribers at most", options.most_subscribers),
-                             fmt::format("1 to {}", kMostSubscribers)));
+    throw_error(Code::bad_argument, "publisher",
+                fmt::format("{} subscribers at most", options.most_subscribers),
+                fmt::format("1 to {}", kMostSubscribers));
   state_ = control_call("publisher", [&] {
     return std::make_unique<detail::PublisherState>(
         world, options,

@@ -27,9 +27,9 @@ ReaderState::ReaderState(std::string name, const SubscriberSettings& settings, D
     : name_(std::move(name)), address_(settings.address.text()), timeout_(settings.timeout) {
   deadline = deadline.resolve(timeout_);
   if (name_.empty() || name_.size() > Ask::kMostName || name_.find('\0') != name_.npos)
-    throw Error(bad_argument("join as a subscriber",
-                             fmt::format("a name of {} bytes", name_.size()),
-                             fmt::format("1 to {} bytes without a NUL", Ask::kMostName)));
+    throw_error(Code::bad_argument, "join as a subscriber",
+                fmt::format("a name of {} bytes", name_.size()),
+                fmt::format("1 to {} bytes without a NUL", Ask::kMostName));
   socket_ = subscribe::call(settings.address, settings.key, deadline);
   subscribe::watch_for_loss(socket_.get());
   attach(deadline);

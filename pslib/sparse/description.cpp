@@ -50,8 +50,8 @@ SparseDescription::SparseDescription(const Roles& roles, std::string_view server
 void SparseDescription::check() const {
   pslib::check(common(options));
   const auto refuse = [&](const std::string& message, const char* hint) {
-    throw Error(
-        bad_argument("sparse_table", fmt::format("table \"{}\": {}", table, message), hint));
+    throw_error(Code::bad_argument, "sparse_table", fmt::format("table \"{}\": {}", table, message),
+                hint);
   };
   if (options.dim == 0 || options.dim > kMostDim)
     refuse(fmt::format("rows of {} elements", options.dim),

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/mix64.hpp"
 #include "pslib/checkpoint/checkpoint.hpp"
-#include "pslib/sparse/row_index.hpp"
 #include "pslib/sparse/row_store.hpp"
 #include "pslib/sparse/wire_rows.hpp"
 #include "pslib/table/roles.hpp"
@@ -48,7 +48,7 @@ class SparseDescription {
 
   /// Index of a row's server. Uses other bits of the hash than the server's RowIndex.
   std::size_t server_of(std::uint64_t id) const noexcept {
-    return ((mixed(id) >> 25 & 0xffffffffU) * roles.servers.size()) >> 32;
+    return ((mix64(id) >> 25 & 0xffffffffU) * roles.servers.size()) >> 32;
   }
 
   /// "ps/<server>/<table>/<part>".

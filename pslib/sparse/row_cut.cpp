@@ -28,7 +28,6 @@ void RowCut::keep(std::uint32_t place) {
   const float* const from = chunks_[chunk] + row * width_;
   copies.rows.insert(copies.rows.end(), from, from + width_);
   copies.number[row] = static_cast<std::uint16_t>(copies.rows.size() / width_);
-  ++kept_in_all_;
   kept_at_most_ = std::max(kept_at_most_, ++kept_);
 }
 

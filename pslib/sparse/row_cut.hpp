@@ -44,8 +44,7 @@ class RowCut {
   /// Ends the cut: nothing more is read.
   void end() noexcept;
   bool is_over() const noexcept { return read_.load(std::memory_order_acquire) >= chunks_.size(); }
-  /// Rows copied in all, and most copies at one time.
-  std::size_t kept_in_all() const noexcept { return kept_in_all_; }
+  /// Most copies at one time.
   std::size_t kept_at_most() const noexcept { return kept_at_most_; }
 
  private:
@@ -65,7 +64,6 @@ class RowCut {
   std::condition_variable room_;
   std::vector<std::unique_ptr<Copies>> copies_;  // by chunk
   std::size_t kept_ = 0;
-  std::size_t kept_in_all_ = 0;
   std::size_t kept_at_most_ = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/mix64.hpp"
+
 namespace weft::pslib {
 namespace {
 
@@ -47,7 +49,7 @@ class RowIndex::Matches {
 };
 
 std::uint32_t RowIndex::find(std::uint64_t id, std::span<const std::uint64_t> ids) const noexcept {
-  const std::uint64_t hash = mixed(id);
+  const std::uint64_t hash = mix64(id);
   const std::size_t last = groups_.size() - 1;
   for (std::size_t at = hash & last;; at = (at + 1) & last) {
     const Group& group = groups_[at];
@@ -60,11 +62,11 @@ std::uint32_t RowIndex::find(std::uint64_t id, std::span<const std::uint64_t> id
 }
 
 void RowIndex::fetch(std::uint64_t id) const noexcept {
-  __builtin_prefetch(&groups_[mixed(id) & (groups_.size() - 1)]);
+  __builtin_prefetch(&groups_[mix64(id) & (groups_.size() - 1)]);
 }
 
 std::uint32_t RowIndex::guess(std::uint64_t id) const noexcept {
-  const std::uint64_t hash = mixed(id);
+  const std::uint64_t hash = mix64(id);
   const Group& group = groups_[hash & (groups_.size() - 1)];
   Matches found(group, tag_of(hash));
   return found.any() ? group.numbers[found.take()] : kNone;
@@ -84,7 +86,7 @@ void RowIndex::rebuild(std::span<const std::uint64_t> ids) {
 }
 
 void RowIndex::insert(std::uint64_t id, std::uint32_t number) noexcept {
-  const std::uint64_t hash = mixed(id);
+  const std::uint64_t hash = mix64(id);
   const std::size_t last = groups_.size() - 1;
   std::size_t at = hash & last;
   while (groups_[at].tags[kGroup - 1] != 0) at = (at + 1) & last;

@@ -8,14 +8,6 @@
 
 namespace weft::pslib {
 
-/// Hashes ids for servers, groups and tags: the finalizer of splitmix64 (Steele, Lea, Flood 2014),
-/// a bijection.
-constexpr std::uint64_t mixed(std::uint64_t word) noexcept {
-  word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ULL;
-  word = (word ^ word >> 27) * 0x94d049bb133111ebULL;
-  return word ^ word >> 31;
-}
-
 /// A slot holds one byte of the row's hash and the row's number. 12 slots form a group on one cache
 /// line, so a slot takes 5 1/3 bytes; at most 7/8 of the slots are used. The ids stay with the
 /// rows, whose owner passes them to each call. Rows are numbered 0, 1, ... in the order of `ids`.

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "base/mix64.hpp"
+
 namespace weft::pslib {
 
 void initial_row(const RowRules& rules, std::uint64_t id, float* to) noexcept {
-  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;  // increment of splitmix64
-  std::uint64_t state = mixed(rules.seed + kGolden) ^ mixed(id);
+  std::uint64_t state = mix64(rules.seed + kGolden64) ^ mix64(id);
   for (std::size_t i = 0; i < rules.dim; ++i) {
-    state += kGolden;
+    state += kGolden64;
     // 24 bits: every value is exactly representable as f32.
-    const auto bits = static_cast<std::int32_t>(mixed(state) >> 40);
+    const auto bits = static_cast<std::int32_t>(mix64(state) >> 40);
     to[i] = rules.spread * (static_cast<float>(bits - (1 << 23)) * 0x1p-23F);
   }
 }

@@ -1,11 +1,12 @@
 #include "pslib/sparse/shard.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 
@@ -70,9 +71,9 @@ Status SparseShard::check(const Worker& worker, const RequestHead& head) const n
   return refuse(Code::mismatch, [&] {
     return nonsense("take a request", worker.requests.owner(), worker.requests.spec().name,
                     fits ? std::string("a request before the last one was answered")
-                         : formatted("a request of {} rows to push and {} to look up, where {} "
-                                     "of each have room",
-                                     head.pushed, head.looked_up, room));
+                         : fmt::format("a request of {} rows to push and {} to look up, where {} "
+                                       "of each have room",
+                                       head.pushed, head.looked_up, room));
   });
 }
 
@@ -116,12 +117,11 @@ Status SparseShard::advance() noexcept {
     return error.status();
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "serve";
-      detail.message = "no memory for more rows of table \"" + table_.table + "\", of " +
-                       std::to_string(store_.rows()) + " now";
-      detail.hint = "use more servers, or admit fewer rows: admit_after, expire_after";
+      ErrorDetail detail =
+          error_detail(Code::exhausted, "serve",
+                       "no memory for more rows of table \"" + table_.table + "\", of " +
+                           std::to_string(store_.rows()) + " now",
+                       "use more servers, or admit fewer rows: admit_after, expire_after");
       detail.rank = table_.roles.rank;
       return detail;
     });

@@ -1,7 +1,8 @@
 #include "pslib/sparse/table_state.hpp"
 
+#include <fmt/format.h>
+
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 #include "pslib/table/entry.hpp"
 
@@ -65,7 +66,7 @@ Status SparseState::must_work(const char* operation) const noexcept {
   if (Status status = refuse_fork(world_, operation); !status) return status;
   if (worker_) return {};
   return refuse(Code::bad_argument, [&] {
-    return bad_argument(operation, formatted("this rank only serves table \"{}\"", table_.table),
+    return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),
                         "call ParameterServer::serve() here");
   });
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "pslib/sparse/row_index.hpp"
+#include "base/mix64.hpp"
 
 namespace weft::pslib {
 
@@ -18,7 +18,7 @@ void UniqueIds::begin(std::size_t most) {
 
 std::uint32_t UniqueIds::add(std::uint64_t id) noexcept {
   const std::size_t last = entries_.size() - 1;
-  for (std::size_t at = mixed(id) & last;; at = (at + 1) & last) {
+  for (std::size_t at = mix64(id) & last;; at = (at + 1) & last) {
     Entry& entry = entries_[at];
     if (entry.batch != batch_) {
       entry = {id, batch_, static_cast<std::uint32_t>(ids_.size())};

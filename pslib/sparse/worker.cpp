@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 
 namespace weft::pslib {
 
@@ -53,13 +52,10 @@ Status SparseWorker::run(const SparseCall& call, Deadline deadline) noexcept {
     return status;
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = call.operation;
-      detail.message = fmt::format("no memory for a batch of {} ids",
-                                   std::max(call.pushed.size(), call.ids.size()));
-      detail.hint = "use smaller batches";
-      return detail;
+      return error_detail(Code::exhausted, call.operation,
+                          fmt::format("no memory for a batch of {} ids",
+                                      std::max(call.pushed.size(), call.ids.size())),
+                          "use smaller batches");
     });
   }
 }
@@ -68,8 +64,8 @@ Status SparseWorker::check(const SparseCall& call) const noexcept {
   const auto wrong = [&](std::size_t ids, std::size_t values, const char* what) {
     return refuse(Code::bad_argument, [&] {
       return bad_argument(
-          call.operation, formatted("{} ids and {} elements of {}", ids, values, what),
-          formatted("give {} elements for each id of table \"{}\"", dim_, table_.table));
+          call.operation, fmt::format("{} ids and {} elements of {}", ids, values, what),
+          fmt::format("give {} elements for each id of table \"{}\"", dim_, table_.table));
     });
   };
   if (call.gradients.size() != call.pushed.size() * dim_)
@@ -83,7 +79,7 @@ Status SparseWorker::check(const SparseCall& call) const noexcept {
     return {};
   return refuse(Code::bad_argument, [&] {
     return bad_argument(call.operation,
-                        formatted("the last {}() has not ended", interrupted_.operation),
+                        fmt::format("the last {}() has not ended", interrupted_.operation),
                         "make the same call again, with the same ids");
   });
 }
@@ -249,12 +245,11 @@ Status SparseWorker::work_as_server(std::size_t worker, Deadline deadline) {
 Status SparseWorker::name_the_lost() const noexcept {
   if (Status status = world_.alive({&lost_, 1}); !status) return status;
   return refuse(Code::closed, [&] {
-    ErrorDetail detail;
-    detail.code = Code::closed;
-    detail.operation = "update";
-    detail.message = formatted("rank {} closed table \"{}\" after {} updates, while others pushed",
-                               lost_, table_.table, version());
-    detail.hint = "let every worker push equally often";
+    ErrorDetail detail = error_detail(
+        Code::closed, "update",
+        fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed", lost_,
+                    table_.table, version()),
+        "let every worker push equally often");
     detail.rank = table_.roles.rank;
     detail.peer = lost_;
     return detail;

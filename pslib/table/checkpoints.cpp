@@ -70,12 +70,8 @@ Status save_shard(Checkpointer& to, const Description& table, int home, std::uin
             arrays_of(table, home, parameters, updater));
   } catch (const std::exception& error) {
     return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "checkpoint";
-      detail.message = error.what();
-      detail.hint = "a checkpoint takes as much memory as the shard and its states";
-      return detail;
+      return error_detail(Code::exhausted, "checkpoint", error.what(),
+                          "a checkpoint takes as much memory as the shard and its states");
     });
   }
   return {};

@@ -22,19 +22,19 @@ constexpr std::uint32_t kAsyncDepth = 4;
 
 std::vector<TensorSpec> checked(const std::string& table, std::vector<TensorSpec> specs) {
   if (specs.empty())
-    throw Error(bad_argument("table", fmt::format("table \"{}\" has no tensors", table),
-                             "list at least one TensorSpec"));
+    throw_error(Code::bad_argument, "table", fmt::format("table \"{}\" has no tensors", table),
+                "list at least one TensorSpec");
   std::unordered_set<std::string_view> names;
   for (const TensorSpec& spec : specs) {
     if (spec.shape.elements() == 0)
-      throw Error(bad_argument("table",
-                               fmt::format("tensor \"{}\" of table \"{}\" has no elements: {}",
-                                           spec.name, table, spec.shape.text()),
-                               "leave it out, or give every dimension at least one element"));
+      throw_error(Code::bad_argument, "table",
+                  fmt::format("tensor \"{}\" of table \"{}\" has no elements: {}", spec.name, table,
+                              spec.shape.text()),
+                  "leave it out, or give every dimension at least one element");
     if (!names.insert(spec.name).second)
-      throw Error(bad_argument(
-          "table", fmt::format("table \"{}\" lists tensor \"{}\" twice", table, spec.name),
-          "give every tensor a name of its own"));
+      throw_error(Code::bad_argument, "table",
+                  fmt::format("table \"{}\" lists tensor \"{}\" twice", table, spec.name),
+                  "give every tensor a name of its own");
   }
   return specs;
 }
@@ -74,10 +74,10 @@ Description::Description(const Roles& roles, std::string_view server, std::strin
 void Description::check_compression() const {
   if (!pushes.is_compressed()) return;
   const auto refuse = [&](const std::string& message, const char* hint) {
-    throw Error(bad_argument("table",
-                             fmt::format("table \"{}\" is compressed by {}: {}", table,
-                                         text(options.compression), message),
-                             hint));
+    throw_error(Code::bad_argument, "table",
+                fmt::format("table \"{}\" is compressed by {}: {}", table,
+                            text(options.compression), message),
+                hint);
   };
   if (pushes.bytes() >= pushes.bytes_before())
     refuse(fmt::format("a push takes {} bytes, its gradients {}", pushes.bytes(),
@@ -97,10 +97,10 @@ void Description::check_consistency() const {
   if (!is_asynchronous()) return;
   const std::string kind = text(options.consistency);
   const auto refuse = [&](const std::string& message, const char* hint) {
-    throw Error(bad_argument("table",
-                             fmt::format("table \"{}\" is {}{}: {}", table, kind,
-                                         is_replicated() ? ", replicated" : "", message),
-                             hint));
+    throw_error(Code::bad_argument, "table",
+                fmt::format("table \"{}\" is {}{}: {}", table, kind,
+                            is_replicated() ? ", replicated" : "", message),
+                hint);
   };
   for (const int server : roles.servers)
     if (std::ranges::find(roles.workers, server) != roles.workers.end())

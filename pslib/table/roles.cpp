@@ -45,15 +45,14 @@ std::vector<int> listed(std::string_view what, const std::vector<int>& ranks,
   if (ranks.empty()) return members;
   for (const int rank : ranks) {
     if (!holds(members, rank))
-      throw Error(
-          bad_argument(kOperation, fmt::format("{} lists rank {}", what, rank),
-                       members.size() == static_cast<std::size_t>(size)
-                           ? fmt::format("ranks of this world are 0 to {}", size - 1)
-                           : fmt::format("ranks of this group are {}", fmt::join(members, ", "))));
+      throw_error(Code::bad_argument, kOperation, fmt::format("{} lists rank {}", what, rank),
+                  members.size() == static_cast<std::size_t>(size)
+                      ? fmt::format("ranks of this world are 0 to {}", size - 1)
+                      : fmt::format("ranks of this group are {}", fmt::join(members, ", ")));
     if (std::ranges::count(ranks, rank) > 1)
-      throw Error(bad_argument(kOperation,
-                               fmt::format("{} lists rank {} more than once", what, rank),
-                               "list every rank once"));
+      throw_error(Code::bad_argument, kOperation,
+                  fmt::format("{} lists rank {} more than once", what, rank),
+                  "list every rank once");
   }
   return ranks;
 }
@@ -80,11 +79,9 @@ Deployment by_host(const World& world, const std::vector<int>& members, const Re
 
 Deployment from_environment(World& world, const std::vector<int>& members) {
   const std::string value = server_settings(world).servers;
-  const Refusal refuse = [&](std::string message, std::string hint) {
-    ErrorDetail detail = bad_argument(kOperation, std::move(message), std::move(hint));
-    detail.code = Code::bad_config;
-    detail.message = fmt::format("WEFT_PS_SERVERS=\"{}\": {}", value, detail.message);
-    return detail;
+  const Refusal refuse = [&](const std::string& message, std::string hint) {
+    return error_detail(Code::bad_config, kOperation,
+                        fmt::format("WEFT_PS_SERVERS=\"{}\": {}", value, message), std::move(hint));
   };
   if (value == "all") return {};
   const int size = static_cast<int>(members.size());
@@ -117,13 +114,10 @@ std::size_t count_replicas(World& world, const Options& options, std::size_t ser
   const int replicas = is_option ? options.replicas : server_settings(world).replicas;
   if (replicas >= 1 && static_cast<std::size_t>(replicas) <= servers)
     return static_cast<std::size_t>(replicas);
-  ErrorDetail detail =
-      bad_argument(kOperation,
-                   fmt::format("{}{} replicas of each shard on {} servers",
-                               is_option ? "" : "WEFT_PS_REPLICAS: ", replicas, servers),
-                   "a replica needs a server of its own: let more ranks serve, or ask for fewer");
-  if (!is_option) detail.code = Code::bad_config;
-  throw Error(std::move(detail));
+  throw_error(is_option ? Code::bad_argument : Code::bad_config, kOperation,
+              fmt::format("{}{} replicas of each shard on {} servers",
+                          is_option ? "" : "WEFT_PS_REPLICAS: ", replicas, servers),
+              "a replica needs a server of its own: let more ranks serve, or ask for fewer");
 }
 
 }  // namespace
@@ -136,8 +130,9 @@ Roles::Roles(World& world, const Group& of, const Options& options)
       split_bytes(options.split_bytes) {
   std::ranges::sort(members);
   if (!holds(members, rank))
-    throw Error(bad_argument(kOperation, fmt::format("rank {} is no member of the group", rank),
-                             "only members of a group take part"));
+    throw_error(Code::bad_argument, kOperation,
+                fmt::format("rank {} is no member of the group", rank),
+                "only members of a group take part");
   const Deployment how = deployment(world, members, options);
   switch (how.kind) {
     case Deployment::Kind::listed:
@@ -157,11 +152,10 @@ Roles::Roles(World& world, const Group& of, const Options& options)
   }
   for (const int i : members)
     if (!holds(workers, i) && !holds(servers, i))
-      throw Error(
-          bad_argument(kOperation,
-                       fmt::format("rank {} neither works (workers [{}]) nor serves (servers [{}])",
-                                   i, fmt::join(workers, ", "), fmt::join(servers, ", ")),
-                       "list it as a worker, a server or both"));
+      throw_error(Code::bad_argument, kOperation,
+                  fmt::format("rank {} neither works (workers [{}]) nor serves (servers [{}])", i,
+                              fmt::join(workers, ", "), fmt::join(servers, ", ")),
+                  "list it as a worker, a server or both");
   for (const int server : servers) server_hosts.push_back(world.host(server));
   replicas = count_replicas(world, options, servers.size());
 }

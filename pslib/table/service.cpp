@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
 #include "runtime/world/services.hpp"
 
 namespace weft::pslib {
@@ -196,27 +197,24 @@ Status Service::check_step() {
 
 Status Service::late() const {
   const auto last = std::ranges::find(sources_, Kind::gradients, &Source::kind);
-  ErrorDetail detail;
-  detail.code = Code::timeout;
-  detail.operation = "serve";
-  detail.message =
+  ErrorDetail detail = error_detail(
+      Code::timeout, "serve",
       fmt::format("rank {}{} has not closed table \"{}\" yet, of which {} updates are done",
                   last->slot->owner(), suspicion_of(world_, last->slot->owner()), last->table.table,
-                  last->table.shard->version());
-  detail.hint = "a longer deadline, or none: then it serves for as long as its workers live";
+                  last->table.shard->version()),
+      "a longer deadline, or none: then it serves for as long as its workers live");
   detail.rank = world_.rank();
   detail.peer = last->slot->owner();
   return Status(std::move(detail));
 }
 
 Status Service::unfinished(const Source& gone) const {
-  ErrorDetail detail;
-  detail.code = Code::closed;
-  detail.operation = "serve";
-  detail.message = fmt::format(
-      "rank {} closed table \"{}\" after {} updates, while other workers pushed the next",
-      gone.slot->owner(), gone.table.table, gone.table.shard->version());
-  detail.hint = "let every worker make the same number of steps";
+  ErrorDetail detail = error_detail(
+      Code::closed, "serve",
+      fmt::format(
+          "rank {} closed table \"{}\" after {} updates, while other workers pushed the next",
+          gone.slot->owner(), gone.table.table, gone.table.shard->version()),
+      "let every worker make the same number of steps");
   detail.rank = world_.rank();
   detail.peer = gone.slot->owner();
   detail.slot = gone.slot->spec().name;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fail.hpp"
 #include "pslib/checkpoint/upkeep.hpp"
 #include "runtime/world/services.hpp"
 
@@ -105,13 +106,13 @@ class Start {
     if (failed == all.end()) return;
     agreement.part(deadline);
     if (failed_) throw Error(*failed_);
-    ErrorDetail detail;
-    detail.code = Code::system;
-    detail.operation = "table";
-    detail.peer = agreement.members()[static_cast<std::size_t>(failed - all.begin())];
-    detail.message = fmt::format("rank {} can't use the checkpoints of table \"{}\" in {}",
-                                 detail.peer, table_, options_.folder);
-    detail.hint = "its own error says why";
+    const int rank = agreement.members()[static_cast<std::size_t>(failed - all.begin())];
+    ErrorDetail detail =
+        error_detail(Code::system, "table",
+                     fmt::format("rank {} can't use the checkpoints of table \"{}\" in {}", rank,
+                                 table_, options_.folder),
+                     "its own error says why");
+    detail.peer = rank;
     throw Error(std::move(detail));
   }
   std::shared_ptr<const Checkpoint> take() { return std::move(found_); }

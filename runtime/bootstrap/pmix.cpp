@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/os/file_names.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "weft/error.hpp"
@@ -29,10 +30,8 @@ namespace {
 constexpr std::chrono::milliseconds kAskingTime{500};
 
 [[noreturn]] void fail(const char* call, pmix_status_t status, const std::string& hint) {
-  throw Error(ErrorDetail{.code = Code::bootstrap,
-                          .operation = "join",
-                          .message = fmt::format("{}: {}", call, PMIx_Error_string(status)),
-                          .hint = hint});
+  throw_error(Code::bootstrap, "join", fmt::format("{}: {}", call, PMIx_Error_string(status)),
+              hint);
 }
 
 /// Results of PMIx callbacks. Shared with the callbacks, because they may run after fence()

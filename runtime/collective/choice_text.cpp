@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/config.hpp"
+#include "base/fail.hpp"
 #include "base/os/named_file.hpp"
 #include "runtime/collective/choice.hpp"
 #include "runtime/collective/signature.hpp"
@@ -18,17 +19,10 @@ namespace {
 
 constexpr std::string_view kHeader = "weft-costs 1";
 
-[[noreturn]] void refuse(std::string what, std::string hint) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "config",
-                          .message = std::move(what),
-                          .hint = std::move(hint)});
-}
-
 [[noreturn]] void refuse_rule(std::string_view rule, const std::string& why) {
-  refuse(fmt::format("WEFT_COLL: \"{}\": {}", rule, why),
-         "operation[@from..to]=algorithm, several with commas between: "
-         "all_reduce@64k..1m=ring,broadcast=doubling");
+  throw_error(Code::bad_config, "config", fmt::format("WEFT_COLL: \"{}\": {}", rule, why),
+              "operation[@from..to]=algorithm, several with commas between: "
+              "all_reduce@64k..1m=ring,broadcast=doubling");
 }
 
 /// Returns the text in front of `mark`; `text` keeps what follows `mark`.
@@ -107,8 +101,9 @@ Costs parse_costs(std::string_view text, const std::string& file) {
   Costs costs;
   int line = 0;
   const auto broken = [&](const std::string& why) {
-    refuse(fmt::format("WEFT_COLL_COSTS: {}, line {}: {}", file, line, why),
-           "write the file with weft-tune");
+    throw_error(Code::bad_config, "config",
+                fmt::format("WEFT_COLL_COSTS: {}, line {}: {}", file, line, why),
+                "write the file with weft-tune");
   };
   while (!text.empty()) {
     std::string_view rest = cut(text, "\n");
@@ -151,8 +146,9 @@ Costs read_costs(const std::string& file) {
   try {
     text = os::read_file(file, kMost, "costs");
   } catch (const Error& error) {
-    refuse(fmt::format("WEFT_COLL_COSTS: {} can't be read", error.detail().message),
-           "name a file that weft-tune has written, on every host");
+    throw_error(Code::bad_config, "config",
+                fmt::format("WEFT_COLL_COSTS: {} can't be read", error.detail().message),
+                "name a file that weft-tune has written, on every host");
   }
   return parse_costs(text, file);
 }

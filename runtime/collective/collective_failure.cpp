@@ -135,14 +135,14 @@ Status CollectiveGroup::settle(Deadline deadline) noexcept {
   if (end == p2p::WaitEnd::ready) return {};
   const int rank = ranks_[static_cast<std::size_t>(std::max(0, take_back()))];
   return weft::refuse(Code::timeout, [&] {
-    return ErrorDetail{
-        .code = Code::timeout,
-        .operation = "settle",
-        .message = formatted("rank {} may still touch this rank's tensors, which stay lent", rank),
-        .hint = "continue that rank, or declare it dead (World::declare_dead)",
-        .rank = local_.rank,
-        .peer = rank,
-        .host = mesh_.peer(rank).host()};
+    return ErrorDetail{.code = Code::timeout,
+                       .operation = "settle",
+                       .message = fmt::format(
+                           "rank {} may still touch this rank's tensors, which stay lent", rank),
+                       .hint = "continue that rank, or declare it dead (World::declare_dead)",
+                       .rank = local_.rank,
+                       .peer = rank,
+                       .host = mesh_.peer(rank).host()};
   });
 }
 
@@ -171,12 +171,12 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
     return ErrorDetail{
         .code = Code::timeout,
         .operation = call.task.signature.text(),
-        .message = formatted(
+        .message = fmt::format(
             "call {} of the group: {}", call.number,
             late.empty() ? "this rank has not done its part yet"
             : late.size() == 1
-                ? formatted("rank {}{} has not done its part", first, mesh_.suspicion(first))
-                : formatted("ranks {} have not done theirs", named(late))),
+                ? fmt::format("rank {}{} has not done its part", first, mesh_.suspicion(first))
+                : fmt::format("ranks {} have not done theirs", named(late))),
         .hint = "look at what that rank is doing; raise the deadline with WEFT_TIMEOUT",
         .rank = local_.rank,
         .peer = first,
@@ -254,11 +254,12 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
                                Clock::time_point until) noexcept {
   if (!call->under_way()) return;
   const Status why = weft::refuse(Code::cancelled, [&] {
-    return ErrorDetail{.operation = name(call->task.kind()),
-                       .message = formatted("rank {} has given up {}, call {} of the group",
-                                            local_.rank, call->task.signature.text(), call->number),
-                       .hint = "wait for a plan before destroying it",
-                       .peer = local_.rank};
+    return ErrorDetail{
+        .operation = name(call->task.kind()),
+        .message = fmt::format("rank {} has given up {}, call {} of the group", local_.rank,
+                               call->task.signature.text(), call->number),
+        .hint = "wait for a plan before destroying it",
+        .peer = local_.rank};
   });
   if (!failed()) tell_failure(why);
   fail(why);

@@ -1,10 +1,11 @@
 #include "runtime/collective/collective_group.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "runtime/collective/collective_table.hpp"
 
 namespace weft::detail {
@@ -54,8 +55,8 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept
       return ErrorDetail{
           .code = Code::exhausted,
           .operation = name(call->task.kind()),
-          .message = formatted("calls of {} groups are under way already",
-                               p2p::ProgressRegistry::kPlaces - 1),
+          .message = fmt::format("calls of {} groups are under way already",
+                                 p2p::ProgressRegistry::kPlaces - 1),
           .hint = "wait for one of them first, or use run(), which needs no free place",
           .rank = local_.rank};
     });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/mix64.hpp"
 #include "runtime/collective/host_group.hpp"
 #include "runtime/collective/slot_group.hpp"
 
@@ -15,7 +16,7 @@ using What = CollectiveMessage::What;
 
 /// Identifies the `nth` group of these ranks; the same on every rank.
 std::uint64_t id_of(std::span<const int> ranks, std::uint64_t nth) noexcept {
-  std::uint64_t hash = 0x9e3779b97f4a7c15 ^ nth;
+  std::uint64_t hash = kGolden64 ^ nth;
   const auto add = [&hash](std::uint64_t word) {
     hash = (hash ^ word) * 0xff51afd7ed558ccd;
     hash ^= hash >> 33;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <charconv>
 
+#include "base/fail.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/numa.hpp"
 #include "weft/error.hpp"
@@ -14,11 +15,8 @@ namespace weft::detail {
 namespace {
 
 [[noreturn]] void refuse(std::string_view setting, std::string what) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "join",
-                          .message = fmt::format("WEFT_NUMA={}: {}", setting, what),
-                          .hint = "auto, off, or a node for each rank of the host in turn, such as "
-                                  "0,0,1,1"});
+  throw_error(Code::bad_config, "join", fmt::format("WEFT_NUMA={}: {}", setting, what),
+              "auto, off, or a node for each rank of the host in turn, such as 0,0,1,1");
 }
 
 int read_node(std::string_view setting, std::string_view text) {

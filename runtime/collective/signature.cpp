@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/mix64.hpp"
+
 namespace weft::detail {
 
 const char* name(CollectiveKind kind) noexcept {
@@ -25,7 +27,7 @@ const char* name(Algorithm algorithm) noexcept {
 std::uint32_t Signature::fingerprint() const noexcept {
   std::array<std::uint64_t, sizeof(Signature) / sizeof(std::uint64_t)> words{};
   std::memcpy(words.data(), this, sizeof *this);
-  std::uint64_t hash = 0x9e3779b97f4a7c15;
+  std::uint64_t hash = kGolden64;
   for (const std::uint64_t word : words) {
     hash = (hash ^ word) * 0xff51afd7ed558ccd;
     hash ^= hash >> 32;

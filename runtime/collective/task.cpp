@@ -6,16 +6,16 @@
 #include <limits>
 #include <numeric>
 
+#include "base/fail.hpp"
+#include "base/mix64.hpp"
+
 namespace weft::detail {
 namespace {
 
 using Kind = CollectiveKind;
 
 [[noreturn]] void refuse(const Call& call, std::string what, std::string hint) {
-  throw Error(ErrorDetail{.code = Code::bad_argument,
-                          .operation = name(call.kind),
-                          .message = std::move(what),
-                          .hint = std::move(hint)});
+  throw_error(Code::bad_argument, name(call.kind), std::move(what), std::move(hint));
 }
 
 std::int64_t elements(const Tensor& tensor) noexcept {
@@ -83,9 +83,8 @@ void check_overlap(const Call& call, const Task& task, std::ptrdiff_t shift) {
 }
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& counts) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::int64_t count : counts)
-    hash = (hash ^ static_cast<std::uint64_t>(count)) * 0x100000001b3;
+  std::uint64_t hash = kFnv1a;
+  for (const std::int64_t count : counts) hash = fnv1a(hash, static_cast<std::uint64_t>(count));
   return hash;
 }
 

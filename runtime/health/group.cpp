@@ -1,4 +1,5 @@
 #include "weft/group.hpp"
+#include "base/fail.hpp"
 
 #include <fmt/format.h>
 
@@ -28,8 +29,7 @@ std::uint64_t Group::id() const noexcept { return state_ ? state_->id : 0; }
 Group Group::subset(std::span<const int> places) const {
   return control_call("subset", [&]() -> Group {
     const auto refuse = [](const std::string& message) {
-      throw Error(
-          ErrorDetail{.code = Code::bad_argument, .operation = "subset", .message = message});
+      throw_error(Code::bad_argument, "subset", message);
     };
     std::vector<int> chosen;
     for (const int place : places) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/fail.hpp"
+#include "base/mix64.hpp"
 #include "runtime/health/agreement_wire.hpp"
 
 namespace weft::detail {
@@ -19,10 +20,9 @@ constexpr std::size_t kKeptDecided = 256;
 
 /// FNV-1a hash over the properties that tell groups apart.
 std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexcept {
-  std::uint64_t number = 0xcbf29ce484222325U;
+  std::uint64_t number = kFnv1a;
   const auto mix = [&number](std::uint32_t value) {
-    for (int byte = 0; byte < 4; ++byte)
-      number = (number ^ (value >> (8 * byte) & 0xffU)) * 0x100000001b3U;
+    for (int byte = 0; byte < 4; ++byte) number = fnv1a(number, value >> (8 * byte) & 0xffU);
   };
   mix(epoch);
   for (const int member : members) mix(static_cast<std::uint32_t>(member));
@@ -30,7 +30,7 @@ std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexc
 }
 
 Status failure(Code code, const std::string& message, const std::string& hint) {
-  return Status(ErrorDetail{.code = code, .operation = "shrink", .message = message, .hint = hint});
+  return Status(error_detail(code, "shrink", message, hint));
 }
 
 }  // namespace

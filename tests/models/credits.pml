@@ -1,5 +1,5 @@
 /* A slot with one buffer: its writer puts a tensor, then its tail word; the owner reads the tensor, then grants
-   the buffer anew by the writer's credit word (RemoteSlotState's puts, SlotState's waits).
+   the buffer anew by the writer's credit word (PutWriter::put, PutOwner::wait).
    The owner finds each tensor whole, and none is overwritten before it was read. */
 #define THREADS 2
 #define PLACES 4

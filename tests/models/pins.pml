@@ -1,5 +1,5 @@
-/* A published slot's buffer: its owner fills it again only while nobody pins it (SlotState::take, publish); a
-   reader views only what it has pinned before the owner took it (RemoteSlotState::pin, unpin).
+/* A published slot's buffer: its owner fills it again only while no reader pins it (Publisher::take, publish); a
+   reader views only what it has pinned before the owner took it (VersionReader::pin, unpin).
    No view is torn, or of another version than its word says. */
 #define THREADS 2
 #define PLACES 5

@@ -117,7 +117,7 @@ TEST(PlantedDefect, AnnouncingATensorBeforeItIsThereIsADataMismatch) {
 }
 
 TEST(PlantedDefect, APutAfterTheTeardownIsExpectedByNobody) {
-  EXPECT_GT(caught(Plant::late_put, {"is expected by nobody"}), 0);
+  EXPECT_GT(caught(Plant::late_put, {"is not expected"}), 0);
 }
 
 TEST(PlantedDefect, APutThatEndsBeforeItsSourceWasReadIsADataMismatch) {

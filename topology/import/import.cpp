@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/fail.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/system_error.hpp"
 #include "topology/import/kinds.hpp"
@@ -31,10 +32,8 @@ Model import_xml(std::string_view text, const std::string& name) {
 }
 
 [[noreturn]] void refuse_to_read(const std::string& path, int error) {
-  throw Error(ErrorDetail{.code = Code::system,
-                          .operation = "topology",
-                          .message = fmt::format("{} can't be read: {}", path, os::words(error)),
-                          .hint = "check the path, and whether this user may read the file"});
+  throw_error(Code::system, "topology", fmt::format("{} can't be read: {}", path, os::words(error)),
+              "check the path, and whether this user may read the file");
 }
 
 std::string read_all(const std::string& path) {

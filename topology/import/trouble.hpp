@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {
@@ -13,11 +14,10 @@ namespace weft::topology {
 /// Throws Error(bad_argument) about `what` in `line`, counted from 1; 0: the file as a whole.
 [[noreturn]] inline void refuse_file(const std::string& name, int line, std::string what,
                                      std::string hint = "fix the file, or capture it again") {
-  throw Error(ErrorDetail{.code = Code::bad_argument,
-                          .operation = "topology",
-                          .message = line > 0 ? fmt::format("{}, line {}: {}", name, line, what)
-                                              : fmt::format("{}: {}", name, what),
-                          .hint = std::move(hint)});
+  throw_error(Code::bad_argument, "topology",
+              line > 0 ? fmt::format("{}, line {}: {}", name, line, what)
+                       : fmt::format("{}: {}", name, what),
+              std::move(hint));
 }
 
 /// Shortens text from a file to 60 printable characters for use in a message.

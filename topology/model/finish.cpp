@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/fail.hpp"
 #include "topology/model/model.hpp"
 #include "topology/model/natural_order.hpp"
 #include "weft/error.hpp"
@@ -13,10 +14,8 @@ namespace weft::topology {
 namespace {
 
 [[noreturn]] void refuse(std::string message) {
-  throw Error(ErrorDetail{.code = Code::bad_argument,
-                          .operation = "topology",
-                          .message = std::move(message),
-                          .hint = "fix the file or the code that described the machine"});
+  throw_error(Code::bad_argument, "topology", std::move(message),
+              "fix the file or the code that described the machine");
 }
 
 bool leads_nowhere(int index, std::size_t size) {

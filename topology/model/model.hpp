@@ -33,11 +33,6 @@ struct Link {
   int best_width = 0;
 
   bool known() const noexcept { return gbytes > 0; }
-  /// True if the link has fewer lanes or a lower speed than the device supports.
-  bool degraded() const noexcept {
-    return (best_width > 0 && width > 0 && width < best_width) ||
-           (best_gt_per_second > 0 && gt_per_second > 0 && gt_per_second < best_gt_per_second);
-  }
 };
 
 /// Data rate of a PCIe link in GB/s, after line coding. 0 unless both values exist in PCIe.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/fail.hpp"
 #include "topology/render/labels.hpp"
 #include "topology/render/text.hpp"
 #include "weft/error.hpp"
@@ -42,13 +43,11 @@ std::string sources_text(const FactSources& sources) {
   for (const Gpu& gpu : model.gpus)
     known.push_back(fmt::format("{} ({})", gpu.name, address_text(model, gpu)));
   for (const Nic& nic : model.nics) known.push_back(nic.name);
-  throw Error(
-      ErrorDetail{.code = Code::bad_argument,
-                  .operation = "explain",
-                  .message = fmt::format("{}; there are: {}", what,
-                                         known.empty() ? "neither GPUs nor NICs"
-                                                       : fmt::format("{}", fmt::join(known, ", "))),
-                  .hint = hint});
+  throw_error(Code::bad_argument, "explain",
+              fmt::format("{}; there are: {}", what,
+                          known.empty() ? "neither GPUs nor NICs"
+                                        : fmt::format("{}", fmt::join(known, ", "))),
+              hint);
 }
 
 struct Device {

@@ -4,17 +4,11 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {
 namespace {
-
-[[noreturn]] void refuse(std::string message, std::string hint) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "topology",
-                          .message = std::move(message),
-                          .hint = std::move(hint)});
-}
 
 template <typename Device>
 std::string names_of(const std::vector<Device>& devices) {
@@ -35,19 +29,23 @@ Override find(const Model& model, const std::vector<NicVerdict>& verdicts, const
               const std::string& by) {
   Override found{.nic = find_nic(model, nic), .by = by};
   if (found.nic == kNone)
-    refuse(fmt::format("{}: no such NIC is here; {}", by, names_of(model.nics)),
-           "name one of them, or leave the choice to weft");
+    throw_error(Code::bad_config, "topology",
+                fmt::format("{}: no such NIC is here; {}", by, names_of(model.nics)),
+                "name one of them, or leave the choice to weft");
   const NicVerdict& verdict = verdicts[static_cast<std::size_t>(found.nic)];
   const Nic& device = model.nics[static_cast<std::size_t>(found.nic)];
   if (!verdict.possible)
-    refuse(fmt::format("{}: {} can't be used: {}", by, device.name, verdict.reason),
-           "activate the port, or name another NIC");
+    throw_error(Code::bad_config, "topology",
+                fmt::format("{}: {} can't be used: {}", by, device.name, verdict.reason),
+                "activate the port, or name another NIC");
   found.port = port_in(model, found.nic, nic);
   for (const Port& port : device.ports)
     if (port.number == found.port && port.state != PortState::active &&
         port.state != PortState::unknown)
-      refuse(fmt::format("{}: port {} of {} is {}", by, port.number, device.name, name(port.state)),
-             "activate the port, or name another NIC");
+      throw_error(
+          Code::bad_config, "topology",
+          fmt::format("{}: port {} of {} is {}", by, port.number, device.name, name(port.state)),
+          "activate the port, or name another NIC");
   return found;
 }
 
@@ -68,12 +66,14 @@ Overrides read_overrides(const Model& model, const std::vector<NicVerdict>& verd
     const std::string by = fmt::format("WEFT_GPU_NIC={}={}", gpu, nic);
     const int index = find_gpu(model, gpu);
     if (index == kNone)
-      refuse(fmt::format("{}: no GPU \"{}\" is here; {}", by, gpu, names_of(model.gpus)),
-             "name a GPU as GPU0, or by its PCI address");
+      throw_error(Code::bad_config, "topology",
+                  fmt::format("{}: no GPU \"{}\" is here; {}", by, gpu, names_of(model.gpus)),
+                  "name a GPU as GPU0, or by its PCI address");
     Override& own = overrides.gpus[static_cast<std::size_t>(index)];
     if (own.nic != kNone)
-      refuse(fmt::format("{}: {} has been given a NIC before, by {}", by, gpu, own.by),
-             "name each GPU once");
+      throw_error(Code::bad_config, "topology",
+                  fmt::format("{}: {} has been given a NIC before, by {}", by, gpu, own.by),
+                  "name each GPU once");
     own = find(model, verdicts, nic, by);
   }
   return overrides;
@@ -87,8 +87,9 @@ std::vector<std::pair<std::string, std::string>> parse_gpu_nic(const std::string
     const std::string item = text.substr(at, end - at);
     const std::size_t equals = item.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == item.size())
-      refuse(fmt::format("WEFT_GPU_NIC=\"{}\": \"{}\" is not GPU=NIC", text, item),
-             "write pairs such as GPU0=mlx5_0,GPU1=mlx5_1, or PCI addresses in their place");
+      throw_error(Code::bad_config, "topology",
+                  fmt::format("WEFT_GPU_NIC=\"{}\": \"{}\" is not GPU=NIC", text, item),
+                  "write pairs such as GPU0=mlx5_0,GPU1=mlx5_1, or PCI addresses in their place");
     pairs.emplace_back(item.substr(0, equals), item.substr(equals + 1));
     at = end + 1;
   }
@@ -102,8 +103,9 @@ void set_gdr_level(Policy& policy, const std::string& text) {
   }
   const auto level = parse_path_class(text);
   if (!level)
-    refuse(fmt::format("WEFT_GDR_LEVEL=\"{}\" is no path class", text),
-           "use LOC, PIX, PXB, P2C, PHB, NODE, SYS, poster (which is PHB), or never");
+    throw_error(Code::bad_config, "topology",
+                fmt::format("WEFT_GDR_LEVEL=\"{}\" is no path class", text),
+                "use LOC, PIX, PXB, P2C, PHB, NODE, SYS, poster (which is PHB), or never");
   policy.gdr_level = *level;
   policy.gdr_never = false;
 }

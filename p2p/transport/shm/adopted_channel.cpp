@@ -1,19 +1,20 @@
 // The part of a path that moves memory which its users adopted: copied by the kernel.
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "p2p/progress/fences.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
+
+#include <fmt/format.h>
 
 namespace weft::p2p {
 namespace {
 
 Status given_back(std::uint32_t chunk) noexcept {
   return refuse(Code::closed, [&] {
-    return ErrorDetail{
-        .code = Code::closed,
-        .operation = "adopted",
-        .message = formatted("the peer has given the adopted memory {:#x} back to its user", chunk),
-        .hint = "the owner must keep the tensor until it was used"};
+    return ErrorDetail{.code = Code::closed,
+                       .operation = "adopted",
+                       .message = fmt::format(
+                           "the peer has given the adopted memory {:#x} back to its user", chunk),
+                       .hint = "the owner must keep the tensor until it was used"};
   });
 }
 
@@ -79,18 +80,18 @@ Result<RemoteMemory> ShmChannel::resolve_adopted(const MemoryRef& ref) noexcept 
       return ErrorDetail{
           .code = Code::unreachable,
           .operation = "resolve",
-          .message = formatted("the peer named its adopted memory {:#x}, which is not known here "
-                               "yet",
-                               ref.chunk)};
+          .message = fmt::format("the peer named its adopted memory {:#x}, which is not known here "
+                                 "yet",
+                                 ref.chunk)};
     });
   if (ref.offset > region->bytes || ref.bytes > region->bytes - ref.offset || !reaches_)
     return refuse(Code::system, [&] {
       return ErrorDetail{
           .code = Code::system,
           .operation = "resolve",
-          .message = formatted("the peer named {} bytes at {} of its adopted memory {:#x}, which "
-                               "can't be reached",
-                               ref.bytes, ref.offset, ref.chunk)};
+          .message = fmt::format("the peer named {} bytes at {} of its adopted memory {:#x}, which "
+                                 "can't be reached",
+                                 ref.bytes, ref.offset, ref.chunk)};
     });
   return RemoteMemory{region->address + ref.offset, same_process_ ? 0 : ref.chunk};
 }

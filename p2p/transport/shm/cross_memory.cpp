@@ -1,6 +1,5 @@
 #include "p2p/transport/shm/cross_memory.hpp"
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -28,7 +27,7 @@ Status refused(const char* call, pid_t process) noexcept {
     return ErrorDetail{
         .code = code,
         .operation = call,
-        .message = formatted("memory of process {}: {}", process, std::strerror(error))};
+        .message = fmt::format("memory of process {}: {}", process, std::strerror(error))};
   });
 }
 
@@ -46,7 +45,7 @@ Status CrossMemory::require_alive(const char* call) const noexcept {
     return ErrorDetail{
         .code = Code::peer_failed,
         .operation = call,
-        .message = formatted("process {} has ended: its number may be another's", process_)};
+        .message = fmt::format("process {} has ended: its number may be another's", process_)};
   });
 }
 

@@ -10,7 +10,6 @@
 #include <exception>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "base/kernels/copy.hpp"
 #include "base/stop_point.hpp"
 #include "p2p/progress/fences.hpp"
@@ -138,17 +137,17 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   if (found == chunks_.end())
     return refuse(Code::unreachable, [&] {
       return ErrorDetail{.operation = "resolve",
-                         .message = formatted("rank {} named its chunk {:#x}, which is not "
-                                              "known here yet",
-                                              link_.rank, ref.chunk),
+                         .message = fmt::format("rank {} named its chunk {:#x}, which is not "
+                                                "known here yet",
+                                                link_.rank, ref.chunk),
                          .peer = link_.rank};
     });
   if (ref.offset > found->second->bytes() || ref.bytes > found->second->bytes() - ref.offset)
     return refuse(Code::system, [&] {
       return ErrorDetail{.operation = "resolve",
-                         .message = formatted("rank {} named {} bytes at {} of its chunk "
-                                              "{:#x}, which are not mapped here",
-                                              link_.rank, ref.bytes, ref.offset, ref.chunk),
+                         .message = fmt::format("rank {} named {} bytes at {} of its chunk "
+                                                "{:#x}, which are not mapped here",
+                                                link_.rank, ref.bytes, ref.offset, ref.chunk),
                          .peer = link_.rank};
     });
   return RemoteMemory{reinterpret_cast<std::uint64_t>(found->second->data() + ref.offset), 0};

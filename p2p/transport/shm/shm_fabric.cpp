@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/fail.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/transport/shm/shm_address.hpp"
 
@@ -53,14 +54,11 @@ AbstractName abstract_name(const std::array<std::byte, 16>& token) {
   return name;
 }
 
-[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
-  throw Error(
-      ErrorDetail{.code = Code::system, .operation = "join", .message = message, .hint = hint});
-}
-
 os::Fd make_socket() {
   os::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.get() < 0) refuse(fmt::format("socket: {}", std::strerror(errno)), kDescriptorHint);
+  if (socket.get() < 0)
+    throw_error(Code::system, "join", fmt::format("socket: {}", std::strerror(errno)),
+                kDescriptorHint);
   return socket;
 }
 
@@ -101,7 +99,8 @@ void ShmFabric::listen(RankAddress& own) {
   const AbstractName name = abstract_name(address.socket);
   if (::bind(unopened_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0 ||
       ::listen(unopened_.get(), 4096) != 0)
-    refuse(fmt::format("listening on a Unix socket: {}", std::strerror(errno)), "");
+    throw_error(Code::system, "join",
+                fmt::format("listening on a Unix socket: {}", std::strerror(errno)));
   (void)own.fabrics.add(kind(), address);
 }
 

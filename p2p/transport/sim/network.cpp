@@ -178,7 +178,7 @@ bool Network::notify(const Path& path, std::uint32_t notification_id, std::uint6
   const std::uint64_t value =
       reinterpret_cast<const std::atomic<std::uint64_t>*>(at)->load(std::memory_order_relaxed);
   if (arrival == Arrival::set && value == sequence) return true;
-  const char* wrong = arrival == Arrival::unknown       ? "is expected by nobody"
+  const char* wrong = arrival == Arrival::unknown       ? "is not expected"
                       : arrival == Arrival::out_of_turn ? "is out of turn"
                                                         : "set another word, or another value";
   defect(fmt::format("a put of rank {} to rank {}: signal {} with sequence {} {}", path.from,
@@ -221,7 +221,7 @@ void Network::share(const std::shared_ptr<Path>& path, std::uint32_t chunk, std:
   deliver(path, Behind::messages,
           [this, from = path->from, to = path->to, chunk, bytes](FabricEvents&) {
             if (const auto& back = this->path(to, from)) back->known.add(chunk, {0, chunk}, bytes);
-            rank(to).wake();  // somebody may wait for just this chunk
+            rank(to).wake();  // it may wait for just this chunk
           });
 }
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/mix64.hpp"
+
 namespace weft::p2p::sim {
 
 /// SplitMix64: the same numbers from the same seed on every machine.
@@ -11,12 +13,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
 
-  std::uint64_t next() noexcept {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31U);
-  }
+  std::uint64_t next() noexcept { return mix64(state_ += kGolden64); }
   /// 0 to limit - 1; 0 for a limit of 0.
   std::uint64_t below(std::uint64_t limit) noexcept { return limit == 0 ? 0 : next() % limit; }
   bool chance(double probability) noexcept {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/mix64.hpp"
+
 namespace weft::p2p::sim {
 
 void Scheduler::push(Time when, Action act, const std::uint64_t* round) {
@@ -29,7 +31,7 @@ bool Scheduler::step() {
 
 void Scheduler::note(std::string_view what, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const auto mix = [this](std::uint64_t value) {
-    trace_ = (trace_ ^ value) * 0x100000001b3U;
+    trace_ = fnv1a(trace_, value);
     trace_ ^= trace_ >> 29U;
   };
   mix(static_cast<std::uint64_t>(passed().count()));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/mix64.hpp"
 #include "p2p/transport/sim/random.hpp"
 
 namespace weft::p2p::sim {
@@ -67,7 +68,7 @@ class Scheduler final : public ClockSource {
   std::vector<Event> heap_;
   std::uint64_t next_number_ = 0;
   std::uint64_t events_ = 0;
-  std::uint64_t trace_ = 0xcbf29ce484222325U;
+  std::uint64_t trace_ = kFnv1a;
 };
 
 }  // namespace weft::p2p::sim

@@ -1,10 +1,11 @@
 // Gets: asked for here, answered by the peer, and given up at any time.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <new>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "p2p/transport/tcp/tcp_channel.hpp"
 
 namespace weft::p2p::tcp {
@@ -71,7 +72,7 @@ std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
     return ErrorDetail{
         .code = Code::closed,
         .operation = "get",
-        .message = formatted("rank {} has given back the memory that was to be read", peer_),
+        .message = fmt::format("rank {} has given back the memory that was to be read", peer_),
         .hint = "the owner must keep the tensor until it was used",
         .peer = peer_};
   });

@@ -172,11 +172,11 @@ bool TcpChannel::damaged(const Head& head, std::uint64_t expected, std::uint64_t
       Status(ErrorDetail{
           .code = Code::path_failed,
           .operation = "path",
-          .message = fmt::format("what it sent arrived damaged: {} bytes for word {} (sequence "
-                                 "{}), at offset {} of chunk {:#x}, bear the checksum {:016x} and "
-                                 "have {:016x}",
-                                 head.bytes, head.index, head.sequence, head.address, head.key,
-                                 expected, found),
+          .message = fmt::format(
+              "what it sent arrived damaged: {} bytes for word {} (sequence "
+              "{}), at offset {} of chunk {:#x}, came with the checksum {:016x} and "
+              "have {:016x}",
+              head.bytes, head.index, head.sequence, head.address, head.key, expected, found),
           .hint = "something between the hosts changes data: cables, a NIC's offloads, memory",
           .peer = peer_}));
   return false;
@@ -187,7 +187,7 @@ bool TcpChannel::is_undamaged(const Head& head) {
   const std::uint32_t expected = checksums_ ? head_sum(head) : 0;
   if (head.head_sum == expected) return true;
   if (checksums_) return damaged(head, head.head_sum, expected);
-  malformed("it bears a checksum, and none were agreed on");
+  malformed("it has a checksum, and none were agreed on");
   return false;
 }
 

@@ -58,7 +58,7 @@ class SendQueue {
   void drop() noexcept;
 
   int error() const noexcept { return error_; }
-  /// Before the first record: heads that are made here bear a checksum.
+  /// Before the first record: heads that are made here have a checksum.
   void use_checksums() noexcept { checksums_ = true; }
 
  private:

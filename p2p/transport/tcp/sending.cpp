@@ -1,4 +1,6 @@
 // The sending side: tensors from where they lie, words, messages, requests for memory.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -6,7 +8,6 @@
 #include <utility>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "p2p/transport/control_message.hpp"
 #include "p2p/transport/ending.hpp"
 #include "p2p/transport/tcp/checksum.hpp"
@@ -18,7 +19,7 @@ namespace weft::p2p::tcp {
 Status TcpChannel::full() const noexcept {
   return refuse(Code::exhausted, [&] {
     return ErrorDetail{.operation = "put",
-                       .message = formatted("the queue to rank {} is full", peer_),
+                       .message = fmt::format("the queue to rank {} is full", peer_),
                        .peer = peer_};
   });
 }

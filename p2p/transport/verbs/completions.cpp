@@ -17,6 +17,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/fail.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 
 namespace weft::p2p::verbs {
@@ -28,10 +29,7 @@ constexpr std::uint32_t kLeastDepth = 16;
 constexpr int kMostBatches = 16;
 
 [[noreturn]] void fail(const char* what, const std::string& hint) {
-  throw Error(ErrorDetail{.code = Code::exhausted,
-                          .operation = "join",
-                          .message = fmt::format("{}: {}", what, std::strerror(errno)),
-                          .hint = hint});
+  throw_error(Code::exhausted, "join", fmt::format("{}: {}", what, std::strerror(errno)), hint);
 }
 
 void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }

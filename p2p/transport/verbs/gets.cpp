@@ -1,10 +1,11 @@
 // Gets: READs that are posted as there is room, and asked for their end; no call waits.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "p2p/transport/verbs/verbs_channel.hpp"
 
 namespace weft::p2p::verbs {
@@ -142,7 +143,7 @@ void VerbsChannel::fail_read(const Get& get) noexcept {
     return ErrorDetail{
         .code = Code::path_failed,
         .operation = "get",
-        .message = formatted(
+        .message = fmt::format(
             "{}: a read from rank {} has not ended in {} s", rank_.device.name(), peer_,
             std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - get.since).count()),
         .hint = "is the device alive? WEFT_IB_TIMEOUT bounds it",

@@ -1,6 +1,7 @@
 // Putting by queue pairs: the payload's work requests, and the method by which their owner is
 // notified.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -8,7 +9,6 @@
 #include <utility>
 
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "p2p/transport/verbs/verbs_channel.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 
@@ -61,7 +61,7 @@ struct VerbsChannel::Payload {
 Status VerbsChannel::full() const noexcept {
   return refuse(Code::exhausted, [&] {
     return ErrorDetail{.operation = "put",
-                       .message = formatted("the queue to rank {} is full", peer_),
+                       .message = fmt::format("the queue to rank {} is full", peer_),
                        .peer = peer_};
   });
 }
@@ -335,8 +335,8 @@ void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexc
 Status VerbsChannel::give_up(int error) noexcept {
   fail(refuse(Code::path_failed, [&] {
     return ErrorDetail{.operation = "put",
-                       .message = formatted("{}: posting to rank {}: {}", rank_.device.name(),
-                                            peer_, std::strerror(error)),
+                       .message = fmt::format("{}: posting to rank {}: {}", rank_.device.name(),
+                                              peer_, std::strerror(error)),
                        .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
                        .peer = peer_};
   }));

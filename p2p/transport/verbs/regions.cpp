@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "base/fail.hpp"
+
 namespace weft::p2p::verbs {
 namespace {
 
@@ -15,11 +17,6 @@ int access_of(ArenaSort sort) noexcept {
     default:
       return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   }
-}
-
-[[noreturn]] void refuse(std::string message) {
-  throw Error(ErrorDetail{
-      .code = Code::bad_argument, .operation = "register", .message = std::move(message)});
 }
 
 /// The result of `make`, or its exception, as a Result.
@@ -46,7 +43,8 @@ Result<RegisteredChunk> Regions::of_chunk(std::uint32_t chunk) noexcept {
     if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted_.for_peers(chunk);
     const Arena* arena = arena_of(chunk);
     if (arena == nullptr || sort_of_chunk(chunk) == ArenaSort::staging)
-      refuse(formatted("chunk {:#x} is none that peers may know", chunk));
+      throw_error(Code::bad_argument, "register",
+                  fmt::format("chunk {:#x} is none that peers may know", chunk));
     return chunk_of(*arena, chunk);
   });
 }
@@ -61,7 +59,8 @@ Result<std::uint32_t> Regions::register_around(const std::byte* data, std::size_
          {&memory_.data, &memory_.published, &memory_.control, &memory_.staging})
       if (const auto block = (*arena)->locate(data, bytes))
         return chunk_of(**arena, block->chunk).local_key;
-    refuse(formatted("{} bytes lie in no arena of this rank", bytes));
+    throw_error(Code::bad_argument, "register",
+                fmt::format("{} bytes lie in no arena of this rank", bytes));
   });
 }
 

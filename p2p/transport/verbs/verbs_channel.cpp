@@ -1,6 +1,5 @@
 #include "p2p/transport/verbs/verbs_channel.hpp"
 #include "base/fail.hpp"
-#include "base/formatted.hpp"
 #include "p2p/transport/ending.hpp"
 #include "p2p/transport/verbs/device/failures.hpp"
 
@@ -205,12 +204,12 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
     return;
   }
   fail(refuse(Code::system, [&] {
-    return ErrorDetail{
-        .code = Code::system,
-        .operation = "put",
-        .message = formatted("rank {} has put out of turn (immediate {:#010x})", peer_, immediate),
-        .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
-        .peer = peer_};
+    return ErrorDetail{.code = Code::system,
+                       .operation = "put",
+                       .message = fmt::format("rank {} has put out of turn (immediate {:#010x})",
+                                              peer_, immediate),
+                       .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+                       .peer = peer_};
   }));
   rank_.path_failed(peer_, broken("path"));
 }
@@ -329,7 +328,7 @@ void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
 void VerbsChannel::out_of_memory(const char* what) noexcept {
   fail(refuse(Code::path_failed, [&] {
     return ErrorDetail{.operation = "path",
-                       .message = formatted("no memory for {}", what),
+                       .message = fmt::format("no memory for {}", what),
                        .hint = "this rank has run out of memory",
                        .peer = peer_};
   }));

@@ -231,7 +231,8 @@ void Acceptor::on_proof(Id id, PendingConnection& pending) {
   if (reason.empty()) return;
   if (socket && send_record(socket.get(), Refusal::kMark))
     send_last(socket.get(), Refusal::of(reason));
-  log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", client.from, from, reason);
+  log_.debug(Subsystem::path, "the connection of rank {} from {} is refused: {}", client.from, from,
+             reason);
 }
 
 bool Acceptor::tick() {

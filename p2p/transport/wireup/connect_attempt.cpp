@@ -55,7 +55,7 @@ std::optional<std::string> ConnectAttempt::tick() {
   if (is_trying() || next_ < trials_.size()) return std::nullopt;
   // Every rank listens before any is called, so a host where none listens has lost its rank.
   if (std::all_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.refused; }))
-    return "nobody listens there: the process ended";
+    return "no process listens there: the peer's process ended";
   next_ = 0;
   next_start_ = now + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mix64.hpp"
+
 namespace weft::p2p {
 namespace {
 
@@ -11,11 +13,8 @@ constexpr int kAlarmPeriods = 5;
 
 /// Which ranks watch over which: for each another order, so that no rank is chosen by most.
 std::uint64_t order_of(int self, int rank) noexcept {
-  std::uint64_t z = static_cast<std::uint64_t>(self) << 32 | static_cast<std::uint32_t>(rank);
-  z += 0x9e3779b97f4a7c15U;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebU;
-  return z ^ z >> 31;
+  const auto both = static_cast<std::uint64_t>(self) << 32 | static_cast<std::uint32_t>(rank);
+  return mix64(both + kGolden64);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <memory>
 
+#include "base/fail.hpp"
 #include "weft/error.hpp"
 
 namespace weft::bootstrap {
@@ -19,10 +20,8 @@ struct Said {
   std::string_view text;
 
   [[noreturn]] void refuse(std::string_view why, std::string_view hint) const {
-    throw Error(ErrorDetail{.code = Code::bad_config,
-                            .operation = "join",
-                            .message = fmt::format("{}=\"{}\": {}", variable, text, why),
-                            .hint = std::string(hint)});
+    throw_error(Code::bad_config, "join", fmt::format("{}=\"{}\": {}", variable, text, why),
+                std::string(hint));
   }
 };
 

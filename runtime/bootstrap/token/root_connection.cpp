@@ -44,7 +44,7 @@ RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline
 /// the deadline.
 std::optional<RootConnection::Met> RootConnection::call(const Where& where, Deadline deadline) {
   thread_.run([&] {
-    is_nobody_there_ = false;
+    has_no_listener_ = false;
     attempt_ = std::make_unique<p2p::ConnectAttempt>(
         thread_, identity_, p2p::ConnectAttempt::Target{.rank = 0, .purpose = purpose_}, where.port,
         where.ips,
@@ -59,7 +59,7 @@ std::optional<RootConnection::Met> RootConnection::call(const Where& where, Dead
   });
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.when(),
-                      [this] { return met_ || refusal_ || is_nobody_there_ || shortage_; });
+                      [this] { return met_ || refusal_ || has_no_listener_ || shortage_; });
   lock.unlock();
   thread_.run([this] { hang_up(); });
   if (shortage_) throw Error(*shortage_);
@@ -68,11 +68,11 @@ std::optional<RootConnection::Met> RootConnection::call(const Where& where, Dead
 
 void RootConnection::tick() {
   if (!attempt_) return;
-  const bool is_nobody_there = attempt_->tick().has_value();
+  const bool has_no_listener = attempt_->tick().has_value();
   const std::string& refusal = attempt_->refusal();
-  if (!is_nobody_there && refusal.empty()) return;
+  if (!has_no_listener && refusal.empty()) return;
   change([&] {
-    is_nobody_there_ = is_nobody_there;
+    has_no_listener_ = has_no_listener;
     if (!refusal.empty()) refusal_ = refusal;
   });
   hang_up();

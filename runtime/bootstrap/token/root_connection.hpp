@@ -75,7 +75,7 @@ class RootConnection {
   std::optional<Met> met_;
   std::optional<std::string> refusal_;
   std::optional<Error> shortage_;
-  bool is_nobody_there_ = false;
+  bool has_no_listener_ = false;
 };
 
 }  // namespace weft::bootstrap

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
@@ -18,11 +19,6 @@ namespace weft::bootstrap {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "lengths travel in little-endian order");
-
-[[noreturn]] void fail(Code code, std::string message) {
-  throw Error(
-      ErrorDetail{.code = code, .operation = "join", .message = std::move(message), .hint = ""});
-}
 
 bool must_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -50,9 +46,10 @@ std::vector<std::byte> SealedSocket::receive(std::size_t most, Deadline deadline
   }
   const auto sealed = receive_as_it_is(most + p2p::RecordCipher::kOverhead, deadline);
   if (sealed.size() < p2p::RecordCipher::kOverhead)
-    fail(Code::bootstrap, "the record is malformed");
+    throw_error(Code::bootstrap, "join", "the record is malformed");
   std::vector<std::byte> record(sealed.size() - p2p::RecordCipher::kOverhead);
-  if (!cipher_.open(sealed, record)) fail(Code::bootstrap, "the record was changed on its way");
+  if (!cipher_.open(sealed, record))
+    throw_error(Code::bootstrap, "join", "the record was changed on its way");
   return record;
 }
 
@@ -65,7 +62,7 @@ void SealedSocket::send_as_it_is(std::span<const std::byte> bytes, Deadline dead
 std::vector<std::byte> SealedSocket::receive_as_it_is(std::size_t most, Deadline deadline) {
   std::uint32_t length = 0;
   read(std::as_writable_bytes(std::span(&length, 1)), deadline);
-  if (length > most) fail(Code::bootstrap, "the record is malformed");
+  if (length > most) throw_error(Code::bootstrap, "join", "the record is malformed");
   std::vector<std::byte> bytes(length);
   read(bytes, deadline);
   return bytes;
@@ -85,7 +82,7 @@ void SealedSocket::write(std::span<const std::byte> bytes, Deadline deadline) {
     else if (sent < 0 && must_wait())
       wait_for(POLLOUT, deadline);
     else if (sent < 0 && errno != EINTR)
-      fail(Code::bootstrap, "its connection broke: " + os::words(errno));
+      throw_error(Code::bootstrap, "join", "its connection broke: " + os::words(errno));
   }
 }
 
@@ -95,17 +92,17 @@ void SealedSocket::read(std::span<std::byte> bytes, Deadline deadline) {
     if (got > 0)
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     else if (got == 0)
-      fail(Code::bootstrap, "its connection was closed: the process ended");
+      throw_error(Code::bootstrap, "join", "its connection was closed: the process ended");
     else if (must_wait())
       wait_for(POLLIN, deadline);
     else if (errno != EINTR)
-      fail(Code::bootstrap, "its connection broke: " + os::words(errno));
+      throw_error(Code::bootstrap, "join", "its connection broke: " + os::words(errno));
   }
 }
 
 void SealedSocket::wait_for(short events, Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
-  if (left <= 0) fail(Code::timeout, "no data arrived in time");
+  if (left <= 0) throw_error(Code::timeout, "join", "no data arrived in time");
   pollfd at{.fd = socket_.get(), .events = events, .revents = 0};
   // The next send or recv reports the outcome.
   (void)::poll(&at, 1,

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/log.hpp"
 #include "base/os/host_identity.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -21,13 +22,6 @@ namespace {
 using bootstrap::Contributions;
 using bootstrap::OobAllgather;
 
-[[noreturn]] void refuse(std::string message, std::string hint) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "join",
-                          .message = std::move(message),
-                          .hint = std::move(hint)});
-}
-
 OobAllgather::Setup setup_of(const Config& config) {
   std::string missing;
   const auto need = [&](bool is_there, const char* variable) {
@@ -40,11 +34,13 @@ OobAllgather::Setup setup_of(const Config& config) {
   need(!config.text(Setting::addr).empty(), "WEFT_ADDR");
   need(!config.text(Setting::token_file).empty(), "WEFT_TOKEN_FILE");
   if (!missing.empty())
-    refuse("a job without a launcher also needs " + missing,
-           "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
+    throw_error(
+        Code::bad_config, "join", "a job without a launcher also needs " + missing,
+        "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
   if (*rank >= *size)
-    refuse(fmt::format("WEFT_RANK={} with WEFT_SIZE={}", *rank, *size),
-           "ranks are numbered from 0 to WEFT_SIZE - 1");
+    throw_error(Code::bad_config, "join",
+                fmt::format("WEFT_RANK={} with WEFT_SIZE={}", *rank, *size),
+                "ranks are numbered from 0 to WEFT_SIZE - 1");
   return {.rank = static_cast<int>(*rank),
           .size = static_cast<int>(*size),
           .address = bootstrap::parse_job_address(config.text(Setting::addr)),
@@ -91,9 +87,10 @@ class TokenBootstrap final : public Bootstrap {
     for (int rank = 0; rank < setup_.size; ++rank) {
       const auto& words = all[static_cast<std::size_t>(rank)];
       if (words.size() != sizeof own)
-        refuse(fmt::format("rank {} contributed {} bytes about its host instead of {}", rank,
-                           words.size(), sizeof own),
-               "start every rank with the same weft");
+        throw_error(Code::bad_config, "join",
+                    fmt::format("rank {} contributed {} bytes about its host instead of {}", rank,
+                                words.size(), sizeof own),
+                    "start every rank with the same weft");
       FirstContribution theirs;
       std::memcpy(&theirs, words.data(), sizeof theirs);
       if (rank == 0) job_ = fmt::format("{}-{:08x}", setup_.address.text(), theirs.number);

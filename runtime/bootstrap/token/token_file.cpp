@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/fail.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/system_error.hpp"
 #include "p2p/transport/auth/token_key.hpp"
@@ -25,13 +26,11 @@ struct Named {
 
   [[noreturn]] void refuse(const std::string& why, const std::string& hint) const {
     const bool subscribers = use == p2p::TokenUse::subscribers;
-    throw Error(ErrorDetail{
-        .code = Code::bad_config,
-        .operation = subscribers ? "subscribers" : "join",
-        .message =
-            fmt::format("{}=\"{}\": {}",
-                        subscribers ? "WEFT_SUBSCRIBE_TOKEN_FILE" : "WEFT_TOKEN_FILE", path, why),
-        .hint = hint});
+    throw_error(
+        Code::bad_config, subscribers ? "subscribers" : "join",
+        fmt::format("{}=\"{}\": {}", subscribers ? "WEFT_SUBSCRIBE_TOKEN_FILE" : "WEFT_TOKEN_FILE",
+                    path, why),
+        hint);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mix64.hpp"
 #include "weft/pslib.hpp"
 
 namespace {
@@ -19,9 +20,9 @@ constexpr std::size_t kDim = 4;
 constexpr std::uint64_t kRows = 3000;
 
 /// FNV-1a of the values' bits.
-std::uint64_t hash(std::span<const float> values, std::uint64_t seed = 0xcbf29ce484222325) {
+std::uint64_t hash(std::span<const float> values, std::uint64_t seed = kFnv1a) {
   for (const std::byte byte : std::as_bytes(values))
-    seed = (seed ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+    seed = fnv1a(seed, static_cast<std::uint64_t>(byte));
   return seed;
 }
 

@@ -1,9 +1,9 @@
-// Published slots: one writer, the owner, and any number of readers who see whole versions.
+// Readers of a published slot see whole versions, in order, the newest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "tests/pattern.hpp"
+#include "tests/threads/slots/published.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
@@ -11,20 +11,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-PublishedSpec published(std::uint32_t depth, Flow flow) {
-  return {.name = "model", .dtype = DType::f32, .shape = {3000}, .depth = depth, .flow = flow};
-}
-
-void publish(PublishedSlot& slot, std::uint64_t version) {
-  const auto buffer = slot.next().value();
-  fill(buffer, pattern_of(0, 0, version));
-  slot.publish().or_throw();
-}
-
 class PublishedReaders : public testing::TestWithParam<int> {};
 
 /// Readers may skip versions that they were too slow for, but each one seen is whole, none comes
+
 /// twice, and the last one comes.
+
 TEST_P(PublishedReaders, SeeWholeVersionsInOrderWithCredits) {
   constexpr std::uint64_t kVersions = 60;
   const int ranks = GetParam() + 1;
@@ -56,6 +48,7 @@ TEST_P(PublishedReaders, SeeWholeVersionsInOrderWithCredits) {
 }
 
 /// The loop itself keeps the ranks in step, so nothing is exchanged and nothing is skipped.
+
 TEST_P(PublishedReaders, SeeEveryVersionOfASynchronousLoop) {
   constexpr std::uint64_t kVersions = 30;
   const int ranks = GetParam() + 1;
@@ -116,18 +109,6 @@ TEST(Published, GetCopiesTheVersionIntoTheReadersTensor) {
       settings());
 }
 
-TEST(Published, NobodyNeedsToRead) {
-  const auto spec = published(2, Flow::credits);
-  run_ranks(
-      1,
-      [&](World& world) {
-        auto slot = world.expose_published(spec);
-        EXPECT_EQ(slot.readers(), 0);
-        for (std::uint64_t version = 1; version <= 10; ++version) publish(slot, version);
-      },
-      settings());
-}
-
 TEST(Published, ALateReaderSeesTheNewestVersion) {
   const auto spec = published(2, Flow::credits);
   Meeting meeting(2);
@@ -147,94 +128,6 @@ TEST(Published, ALateReaderSeesTheNewestVersion) {
             EXPECT_EQ(view.sequence(), 3U);
             EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 3)));
           }
-          meeting.wait();
-        }
-      },
-      settings());
-}
-
-TEST(Published, TheWriterNamesTheReaderThatHoldsTheBuffer) {
-  const auto spec = published(1, Flow::credits);
-  Meeting meeting(3);
-  run_ranks(
-      3,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose_published(spec);
-          meeting.wait();
-          publish(slot, 1);
-          meeting.wait();
-          const auto status = slot.next(Deadline::after(milliseconds(100))).status();
-          EXPECT_EQ(status.code(), Code::timeout);
-          EXPECT_EQ(status.detail().peer, 2);
-          EXPECT_TRUE(contains(status.text(), "rank 2")) << status.text();
-          EXPECT_TRUE(contains(status.text(), "model")) << status.text();
-          meeting.wait();
-          publish(slot, 2);
-          meeting.wait();
-        } else {
-          auto remote = world.attach_published(0, spec);
-          meeting.wait();
-          auto view = remote.view().value();
-          if (world.rank() == 1) view.release();
-          meeting.wait();
-          meeting.wait();
-          if (world.rank() == 2) {
-            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
-          }
-          view.release();
-          EXPECT_EQ(remote.view().value().sequence(), 2U);
-          meeting.wait();
-        }
-      },
-      settings());
-}
-
-TEST(Published, AReaderThatWentAwayHoldsNothingUp) {
-  const auto spec = published(1, Flow::credits);
-  Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose_published(spec);
-          meeting.wait();
-          publish(slot, 1);
-          meeting.wait();
-          for (std::uint64_t version = 2; version <= 6; ++version) publish(slot, version);
-          EXPECT_TRUE(soon([&] { return slot.readers() == 0; }));
-          meeting.wait();
-        } else {
-          auto remote = world.attach_published(0, spec);
-          meeting.wait();
-          EXPECT_EQ(remote.view().value().sequence(), 1U);
-          remote = PublishedReader();
-          meeting.wait();
-          meeting.wait();
-        }
-      },
-      settings());
-}
-
-TEST(Published, AReaderThatDoesNotLookHoldsNothingUp) {
-  const auto spec = published(2, Flow::credits);
-  Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose_published(spec);
-          meeting.wait();
-          for (std::uint64_t version = 1; version <= 20; ++version) publish(slot, version);
-          meeting.wait();
-          meeting.wait();
-        } else {
-          auto remote = world.attach_published(0, spec);
-          meeting.wait();
-          meeting.wait();
-          const auto view = remote.view().value();
-          EXPECT_EQ(view.sequence(), 20U);
-          EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 20)));
           meeting.wait();
         }
       },
@@ -286,6 +179,7 @@ TEST(Published, AVersionIsSeenAgainAsLongAsItsOwnerHasIt) {
 }
 
 /// Three buffers: one viewed all the time, two that the publisher goes on with.
+
 TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
   constexpr std::uint64_t kVersions = 50;
   const auto spec = published(3, Flow::credits);
@@ -320,6 +214,7 @@ TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
 }
 
 /// Both readers race the writer for the buffers; what they hold never changes under them.
+
 TEST(Published, ReadersThatHoldViewsSeeWholeVersionsWhileTheWriterRacesThem) {
   constexpr std::uint64_t kVersions = 3000;
   auto spec = published(6, Flow::credits);
@@ -382,53 +277,6 @@ TEST(Published, GetFillsASliceOfTheReadersTensor) {
             }
           meeting.wait();
         }
-      },
-      settings());
-}
-
-TEST(Published, PublishNeedsABufferFromNext) {
-  const auto spec = published(1, Flow::credits);
-  run_ranks(
-      1,
-      [&](World& world) {
-        auto model = world.expose_published(spec);
-        EXPECT_EQ(model.publish().code(), Code::bad_argument);
-      },
-      settings());
-}
-
-TEST(Published, AttachingToTheOtherKindOfSlotIsAMismatch) {
-  const auto spec = published(1, Flow::credits);
-  const SlotSpec inbox{.name = "inbox", .dtype = spec.dtype, .shape = spec.shape};
-  const SlotSpec as_inbox{.name = spec.name, .dtype = spec.dtype, .shape = spec.shape};
-  PublishedSpec as_model = spec;
-  as_model.name = inbox.name;
-  run_ranks(
-      1,
-      [&](World& world) {
-        auto model = world.expose_published(spec);
-        auto slot = world.expose(inbox);
-        const auto expect_mismatch = [](const ErrorDetail& refused) {
-          EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
-          for (const char* words : {"written by a peer", "written by its owner",
-                                    "f32[3000] depth 1", "expose_published"})
-            EXPECT_TRUE(contains(refused.text(), words)) << words << ": " << refused.text();
-        };
-        const auto expect_told = [&] {
-          EXPECT_EQ(slot.wait(Deadline::after(milliseconds(20))).code(), Code::mismatch)
-              << "the owner learns of it";
-        };
-        expect_mismatch(thrown_by([&] { world.attach_published(0, as_model); }));
-        expect_told();
-        expect_mismatch(thrown_by([&] { world.attach_published(0, inbox.name); }));
-        expect_told();
-        expect_mismatch(thrown_by([&] { world.attach(0, as_inbox); }));
-        expect_mismatch(thrown_by([&] { world.attach(0, spec.name); }));
-        auto reader = world.attach_published(0, spec.name);
-        auto writer = world.attach(0, inbox.name);
-        EXPECT_EQ(reader.spec().shape, spec.shape);
-        EXPECT_EQ(writer.spec().shape, inbox.shape);
-        EXPECT_EQ(reader.owner(), 0);
       },
       settings());
 }

@@ -121,7 +121,7 @@ TEST_F(FirstUse, OfARankThatIsGoneEndsAtOnce) {
   const auto began = Clock::now();
   const ErrorDetail error = thrown_by([&] { (void)world.attach(0, edge(1, 0)); });
   EXPECT_EQ(error.code, Code::peer_failed) << error.text();
-  EXPECT_TRUE(contains(error.text(), "nobody listens there")) << error.text();
+  EXPECT_TRUE(contains(error.text(), "no process listens there")) << error.text();
   EXPECT_LT(Clock::now() - began, seconds(5));
   EXPECT_TRUE(world.leave().ok());
 }

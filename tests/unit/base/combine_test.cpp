@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/mix64.hpp"
+
 namespace weft::tests {
 namespace {
 
@@ -58,7 +60,7 @@ T reference(Combination combination, T a, T b) {
 /// Values that differ by position and, for integers, wrap around.
 template <typename T>
 T value(std::size_t i, std::size_t salt) {
-  const std::uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15 + salt * 0xff51afd7ed558ccd;
+  const std::uint64_t bits = (i + 1) * kGolden64 + salt * 0xff51afd7ed558ccd;
   if constexpr (std::is_floating_point_v<T>)
     return static_cast<T>(static_cast<std::int64_t>(bits >> 40) - (1 << 23)) / T{64};
   else

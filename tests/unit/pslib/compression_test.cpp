@@ -5,40 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <random>
 
-#include "pslib/compression/compressor.hpp"
-#include "pslib/table/description.hpp"
 #include "tests/seeds.hpp"
-#include "tests/unit/pslib/reference.hpp"
+#include "tests/unit/pslib/compression_sender.hpp"
 
-namespace weft::pslib {
+namespace weft::tests::compression {
 namespace {
 
-using tests::Floats;
-
 constexpr std::size_t kQuantum = 256;
-
-Roles alone() {
-  Roles roles;
-  roles.workers = roles.servers = {0};
-  roles.server_hosts = {"here"};
-  roles.split_bytes = 1 << 20;
-  return roles;
-}
-
-TableOptions options_of(const Compression& compression, DType wire = DType::f32) {
-  TableOptions options;
-  options.compression = compression;
-  options.wire = wire;
-  return options;
-}
-
-Description table_of(std::vector<TensorSpec> specs, const TableOptions& options) {
-  return {alone(), "ps", "model", std::move(specs), options};
-}
 
 /// The content of a push and the residual of each tensor, computed as the header describes them.
 class Reference {
@@ -101,54 +77,6 @@ class Reference {
   std::vector<Floats> residuals_;
 };
 
-/// The gradients and pushes of one worker for a table.
-class Sender {
- public:
-  explicit Sender(const Description& table)
-      : table_(table),
-        memory_(table.pushes.bytes_before()),
-        push_(table.pushes.bytes()),
-        compressor_(table.pushes, table.specs, table.table) {}
-
-  Status send(const std::vector<Floats>& gradients) {
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      std::byte* const to =
-          memory_.data() + static_cast<std::size_t>(table_.layout.offset(i)) * width();
-      if (table_.options.wire == DType::f32)
-        std::memcpy(to, gradients[i].data(), gradients[i].size() * sizeof(float));
-      else
-        for (std::size_t e = 0; e < gradients[i].size(); ++e) {
-          std::uint32_t bits = 0;
-          std::memcpy(&bits, &gradients[i][e], sizeof bits);
-          const auto upper = static_cast<std::uint16_t>(bits >> 16);  // bf16
-          std::memcpy(to + e * 2, &upper, 2);
-        }
-    }
-    const Tensor flat =
-        Tensor::wrap(memory_.data(), table_.options.wire, Shape{table_.layout.elements()});
-    return compressor_.compress(flat, push_.data());
-  }
-  Floats read(std::size_t tensor, std::size_t first, std::size_t count) const {
-    Floats values(count, std::numeric_limits<float>::quiet_NaN());
-    table_.pushes.read(values.data(), push_.data(), tensor, static_cast<std::int64_t>(first),
-                       count);
-    return values;
-  }
-  Floats read(std::size_t tensor) const {
-    return read(tensor, 0, static_cast<std::size_t>(table_.specs[tensor].shape.elements()));
-  }
-  const CompressionStatistics& statistics() const { return compressor_.statistics(); }
-  std::vector<std::byte>& bytes() { return push_; }
-
- private:
-  std::size_t width() const { return size_of(table_.options.wire); }
-
-  const Description& table_;
-  std::vector<std::byte> memory_;
-  std::vector<std::byte> push_;
-  Compressor compressor_;
-};
-
 /// Kinds of gradients: smooth, few different values, mostly zeros, tiny, of every size.
 Floats gradient(std::size_t count, std::mt19937& random) {
   std::normal_distribution<float> normal;
@@ -190,14 +118,9 @@ Description random_table(std::mt19937& random, DType wire = DType::f32) {
       specs, options_of(random() % 2 == 0 ? Compression::int8() : Compression::top_k(ratio), wire));
 }
 
-std::uint64_t first_seed() {
-  const char* const given = std::getenv("WEFT_TEST_SEED");
-  return given != nullptr ? std::stoull(given) : std::random_device{}();
-}
-
 TEST(Compression, SendsWhatTheFormulasSayAndKeepsTheRest) {
   const std::uint64_t first = first_seed();
-  for (std::uint64_t seed = first; seed < first + tests::seeds(100) && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = first; seed < first + seeds(100) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(static_cast<unsigned>(seed));
     const Description table = random_table(random);
@@ -221,7 +144,7 @@ TEST(Compression, SendsWhatTheFormulasSayAndKeepsTheRest) {
 
 TEST(Compression, IsReadAlikeWhereverTensorsAreCut) {
   const std::uint64_t first = first_seed();
-  for (std::uint64_t seed = first; seed < first + tests::seeds(100) && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = first; seed < first + seeds(100) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(static_cast<unsigned>(seed));
     const Description table = random_table(random);
@@ -295,7 +218,7 @@ TEST(Compression, HoldsBackAtMostHalfAStepOfInt8) {
   std::mt19937 random(static_cast<unsigned>(first_seed()));
   std::vector<double> missing(kCount);
   for (int step = 0; step < 50; ++step) {
-    const Floats values = tests::random_floats(kCount, random);
+    const Floats values = random_floats(kCount, random);
     ASSERT_TRUE(sender.send({values}));
     const Floats read = sender.read(0);
     for (std::size_t e = 0; e < kCount; ++e)
@@ -304,113 +227,5 @@ TEST(Compression, HoldsBackAtMostHalfAStepOfInt8) {
   for (const double left : missing) EXPECT_LE(std::abs(left), 6.0 / 254);
 }
 
-TEST(Compression, KeepsWhatIsTooSmallForAScaleUntilItIsNot) {
-  const Description table = table_of({{"t", Shape{300}}}, options_of(Compression::int8()));
-  Sender sender(table);
-  const float tiny = std::numeric_limits<float>::min() * 100;  // / 127 is no normal number
-  ASSERT_TRUE(sender.send({Floats(300, tiny)}));
-  EXPECT_EQ(sender.read(0), Floats(300, 0.0F));
-  ASSERT_TRUE(sender.send({Floats(300, tiny)}));
-  for (const float value : sender.read(0)) EXPECT_NEAR(value / tiny, 2.0F, 1e-5F);
-}
-
-TEST(Compression, OfTheLargestNumbersStaysFinite) {
-  constexpr float kMost = std::numeric_limits<float>::max();
-  const Description table = table_of({{"t", Shape{300}}}, options_of(Compression::int8()));
-  Sender sender(table);
-  Floats values(300, 0.0F);
-  values[0] = kMost;
-  values[1] = -kMost;
-  ASSERT_TRUE(sender.send({values}));
-  const Floats read = sender.read(0);
-  EXPECT_TRUE(std::isfinite(read[0]));
-  EXPECT_EQ(read[1], -read[0]);
-  EXPECT_NEAR(read[0] / kMost, 1.0F, 1e-6F);
-  ASSERT_TRUE(sender.send({Floats(300, 0.0F)})) << "what was kept is finite";
-}
-
-TEST(Compression, RefusesWhatIsNotFiniteAndSendsAndChangesNothing) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-  for (const Compression& compression : {Compression::int8(), Compression::top_k(0.1F)}) {
-    const Description table =
-        table_of({{"w", Shape{6000}}, {"b", Shape{40}}}, options_of(compression));
-    Sender undisturbed(table);
-    Sender sender(table);
-    std::mt19937 random(7);
-    for (const float bad : {kInf, -kInf, kNaN}) {
-      std::vector<Floats> values{tests::random_floats(6000, random),
-                                 tests::random_floats(40, random)};
-      ASSERT_TRUE(undisturbed.send(values));
-      ASSERT_TRUE(sender.send(values));
-      const auto sent = sender.bytes();
-      values[1][33] = bad;
-      const Status status = sender.send(values);
-      ASSERT_EQ(status.code(), Code::bad_argument);
-      for (const std::string& word : {std::string("\"model\""), std::string("element 33 "),
-                                      std::string("\"b\""), "is " + std::to_string(bad)})
-        EXPECT_NE(status.text().find(word), std::string::npos) << status.text();
-      EXPECT_EQ(sender.bytes(), sent);
-      values[1][33] = 0.5F;
-      ASSERT_TRUE(undisturbed.send(values));
-      ASSERT_TRUE(sender.send(values));
-      EXPECT_EQ(sender.bytes(), undisturbed.bytes());
-    }
-  }
-}
-
-TEST(Compression, RefusesASumThatOverflows) {
-  const Description table = table_of({{"t", Shape{100}}}, options_of(Compression::top_k(0.01F)));
-  Sender sender(table);
-  const float large = 0.75F * std::numeric_limits<float>::max();
-  ASSERT_TRUE(sender.send({Floats(100, large)}));
-  EXPECT_EQ(sender.read(0)[0], large);
-  const Status status = sender.send({Floats(100, large)});
-  ASSERT_EQ(status.code(), Code::bad_argument);
-  EXPECT_NE(status.text().find("element 1 "), std::string::npos) << status.text();
-  EXPECT_TRUE(sender.send({Floats(100, 0.0F)}));
-}
-
-// A push comes from another process: its content may be wrong, but it must not be written outside
-// its place.
-TEST(Compression, OfSpoiltPushesIsReadWithinItsPlace) {
-  std::mt19937 random(static_cast<unsigned>(first_seed()));
-  for (const Compression& compression : {Compression::int8(), Compression::top_k(0.1F)}) {
-    const Description table = table_of({{"t", Shape{2000}}}, options_of(compression));
-    Sender sender(table);
-    for (int round = 0; round < 50; ++round) {
-      std::ranges::generate(sender.bytes(), [&] { return static_cast<std::byte>(random()); });
-      const std::size_t from = random() % 2000;
-      (void)sender.read(0, from, 1 + random() % (2000 - from));  // a sanitizer sees the rest
-    }
-  }
-}
-
-std::string refusal(const std::vector<TensorSpec>& specs, const TableOptions& options) {
-  try {
-    (void)table_of(specs, options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_argument);
-    return error.what();
-  }
-  return "accepted";
-}
-
-TEST(Compression, IsRefusedInOneLineWhereItMakesNoSense) {
-  const auto says = [](const std::string& text, const char* words) {
-    EXPECT_NE(text.find(words), std::string::npos) << text;
-    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  };
-  const std::vector<TensorSpec> usual{{"t", Shape{1000}}};
-  for (const float ratio : {0.0F, 1.0F, -1.0F, std::numeric_limits<float>::quiet_NaN()})
-    says(refusal(usual, options_of(Compression::top_k(ratio))), "above 0 and below 1");
-  says(refusal(usual, options_of(Compression::top_k(0.6F))), "lower ratio");
-  says(refusal(usual, options_of(Compression::top_k(0.3F), DType::bf16)), "lower ratio");
-  says(refusal({{"t", Shape{3}}}, options_of(Compression::int8())), "so small a table");
-  says(refusal({{"t", Shape{std::int64_t{1} << 33}}}, options_of(Compression::top_k(0.01F))),
-       "more than 32 bits");
-  EXPECT_EQ(refusal(usual, options_of(Compression::top_k(0.3F))), "accepted");
-}
-
 }  // namespace
-}  // namespace weft::pslib
+}  // namespace weft::tests::compression

@@ -1,7 +1,5 @@
 #include "p2p/transport/verbs/api/load.hpp"
 
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -15,76 +13,53 @@ namespace {
 
 constexpr const char* kInstall = "install libibverbs1 and ibverbs-providers";
 
-/// The functions that the header doesn't define itself. Those it defines (ibv_poll_cq,
-/// ibv_post_send and their like) go through the context's own table.
+/// The functions that the header doesn't define itself: weft's name, the library's, its version.
+/// Those the header defines (ibv_poll_cq, ibv_post_send and their like) go through the context's
+/// own table.
+#define WEFT_VERBS_CALLS(CALL)                                        \
+  CALL(get_device_list, ibv_get_device_list, "IBVERBS_1.1")           \
+  CALL(free_device_list, ibv_free_device_list, "IBVERBS_1.1")         \
+  CALL(get_device_name, ibv_get_device_name, "IBVERBS_1.1")           \
+  CALL(open_device, ibv_open_device, "IBVERBS_1.1")                   \
+  CALL(close_device, ibv_close_device, "IBVERBS_1.1")                 \
+  CALL(query_device, ibv_query_device, "IBVERBS_1.1")                 \
+  CALL(query_port, ibv_query_port, "IBVERBS_1.1")                     \
+  CALL(query_gid, _ibv_query_gid_ex, "IBVERBS_1.11")                  \
+  CALL(get_async_event, ibv_get_async_event, "IBVERBS_1.1")           \
+  CALL(ack_async_event, ibv_ack_async_event, "IBVERBS_1.1")           \
+  CALL(alloc_pd, ibv_alloc_pd, "IBVERBS_1.1")                         \
+  CALL(dealloc_pd, ibv_dealloc_pd, "IBVERBS_1.1")                     \
+  CALL(reg_mr, ibv_reg_mr, "IBVERBS_1.1")                             \
+  CALL(reg_mr_optional, ibv_reg_mr_iova2, "IBVERBS_1.8")              \
+  CALL(dereg_mr, ibv_dereg_mr, "IBVERBS_1.1")                         \
+  CALL(create_comp_channel, ibv_create_comp_channel, "IBVERBS_1.0")   \
+  CALL(destroy_comp_channel, ibv_destroy_comp_channel, "IBVERBS_1.0") \
+  CALL(create_cq, ibv_create_cq, "IBVERBS_1.1")                       \
+  CALL(destroy_cq, ibv_destroy_cq, "IBVERBS_1.1")                     \
+  CALL(get_cq_event, ibv_get_cq_event, "IBVERBS_1.1")                 \
+  CALL(ack_cq_events, ibv_ack_cq_events, "IBVERBS_1.1")               \
+  CALL(create_qp, ibv_create_qp, "IBVERBS_1.1")                       \
+  CALL(destroy_qp, ibv_destroy_qp, "IBVERBS_1.1")                     \
+  CALL(modify_qp, ibv_modify_qp, "IBVERBS_1.1")                       \
+  CALL(status_text, ibv_wc_status_str, "IBVERBS_1.1")                 \
+  CALL(event_text, ibv_event_type_str, "IBVERBS_1.1")                 \
+  CALL(fork_init, ibv_fork_init, "IBVERBS_1.1")
+
+/// Null in libraries that don't have them yet.
+#define WEFT_OPTIONAL_VERBS_CALLS(CALL)                              \
+  CALL(is_fork_initialized, ibv_is_fork_initialized, "IBVERBS_1.13") \
+  CALL(query_data_in_order, ibv_query_qp_data_in_order, "IBVERBS_1.14")
+
 struct Symbols {
-  decltype(&::ibv_get_device_list) get_device_list = nullptr;
-  decltype(&::ibv_free_device_list) free_device_list = nullptr;
-  decltype(&::ibv_get_device_name) get_device_name = nullptr;
-  decltype(&::ibv_open_device) open_device = nullptr;
-  decltype(&::ibv_close_device) close_device = nullptr;
-  decltype(&::ibv_query_device) query_device = nullptr;
-  decltype(&::ibv_query_port) query_port = nullptr;
-  decltype(&::_ibv_query_gid_ex) query_gid = nullptr;
-  decltype(&::ibv_get_async_event) get_async_event = nullptr;
-  decltype(&::ibv_ack_async_event) ack_async_event = nullptr;
-  decltype(&::ibv_alloc_pd) alloc_pd = nullptr;
-  decltype(&::ibv_dealloc_pd) dealloc_pd = nullptr;
-  decltype(&::ibv_reg_mr) reg_mr = nullptr;
-  decltype(&::ibv_reg_mr_iova2) reg_mr_optional = nullptr;
-  decltype(&::ibv_dereg_mr) dereg_mr = nullptr;
-  decltype(&::ibv_create_comp_channel) create_comp_channel = nullptr;
-  decltype(&::ibv_destroy_comp_channel) destroy_comp_channel = nullptr;
-  decltype(&::ibv_create_cq) create_cq = nullptr;
-  decltype(&::ibv_destroy_cq) destroy_cq = nullptr;
-  decltype(&::ibv_get_cq_event) get_cq_event = nullptr;
-  decltype(&::ibv_ack_cq_events) ack_cq_events = nullptr;
-  decltype(&::ibv_create_qp) create_qp = nullptr;
-  decltype(&::ibv_destroy_qp) destroy_qp = nullptr;
-  decltype(&::ibv_modify_qp) modify_qp = nullptr;
-  decltype(&::ibv_wc_status_str) status_text = nullptr;
-  decltype(&::ibv_event_type_str) event_text = nullptr;
-  decltype(&::ibv_fork_init) fork_init = nullptr;
-  // Null in libraries that don't have them yet.
-  decltype(&::ibv_is_fork_initialized) is_fork_initialized = nullptr;
-  decltype(&::ibv_query_qp_data_in_order) query_data_in_order = nullptr;
+  WEFT_VERBS_CALLS(WEFT_SYMBOL_POINTER)
+  WEFT_OPTIONAL_VERBS_CALLS(WEFT_SYMBOL_POINTER)
 
   /// The first that is missing, or empty.
   std::string look_up(void* library) {
     std::string missing;
-    const auto find = [&](auto& function, const char* name, const char* version) {
-      find_symbol(library, function, name, version, missing);
-    };
-    find(get_device_list, "ibv_get_device_list", "IBVERBS_1.1");
-    find(free_device_list, "ibv_free_device_list", "IBVERBS_1.1");
-    find(get_device_name, "ibv_get_device_name", "IBVERBS_1.1");
-    find(open_device, "ibv_open_device", "IBVERBS_1.1");
-    find(close_device, "ibv_close_device", "IBVERBS_1.1");
-    find(query_device, "ibv_query_device", "IBVERBS_1.1");
-    find(query_port, "ibv_query_port", "IBVERBS_1.1");
-    find(query_gid, "_ibv_query_gid_ex", "IBVERBS_1.11");
-    find(get_async_event, "ibv_get_async_event", "IBVERBS_1.1");
-    find(ack_async_event, "ibv_ack_async_event", "IBVERBS_1.1");
-    find(alloc_pd, "ibv_alloc_pd", "IBVERBS_1.1");
-    find(dealloc_pd, "ibv_dealloc_pd", "IBVERBS_1.1");
-    find(reg_mr, "ibv_reg_mr", "IBVERBS_1.1");
-    find(reg_mr_optional, "ibv_reg_mr_iova2", "IBVERBS_1.8");
-    find(dereg_mr, "ibv_dereg_mr", "IBVERBS_1.1");
-    find(create_comp_channel, "ibv_create_comp_channel", "IBVERBS_1.0");
-    find(destroy_comp_channel, "ibv_destroy_comp_channel", "IBVERBS_1.0");
-    find(create_cq, "ibv_create_cq", "IBVERBS_1.1");
-    find(destroy_cq, "ibv_destroy_cq", "IBVERBS_1.1");
-    find(get_cq_event, "ibv_get_cq_event", "IBVERBS_1.1");
-    find(ack_cq_events, "ibv_ack_cq_events", "IBVERBS_1.1");
-    find(create_qp, "ibv_create_qp", "IBVERBS_1.1");
-    find(destroy_qp, "ibv_destroy_qp", "IBVERBS_1.1");
-    find(modify_qp, "ibv_modify_qp", "IBVERBS_1.1");
-    find(status_text, "ibv_wc_status_str", "IBVERBS_1.1");
-    find(event_text, "ibv_event_type_str", "IBVERBS_1.1");
-    find(fork_init, "ibv_fork_init", "IBVERBS_1.1");
+    WEFT_VERBS_CALLS(WEFT_FIND_SYMBOL)
     const std::string needed = missing;
-    find(is_fork_initialized, "ibv_is_fork_initialized", "IBVERBS_1.13");
-    find(query_data_in_order, "ibv_query_qp_data_in_order", "IBVERBS_1.14");
+    WEFT_OPTIONAL_VERBS_CALLS(WEFT_FIND_SYMBOL)
     return needed;
   }
 };
@@ -227,18 +202,8 @@ class LoadedVerbs final : public Verbs {
 
 std::shared_ptr<Verbs> load_verbs_from(const char* file, std::string& why) {
   // Never closed: the library loads its drivers by itself, and they don't expect to be unloaded.
-  void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    why = std::string("can't be loaded: ") + ::dlerror() + "; " + kInstall;
-    return nullptr;
-  }
   Symbols symbols;
-  if (const std::string missing = symbols.look_up(library); !missing.empty()) {
-    why = std::string(file) + " is too old: it has no " + missing + "; " + kInstall +
-          " of rdma-core 32 or later";
-    ::dlclose(library);
-    return nullptr;
-  }
+  if (!load_symbols(symbols, file, kInstall, why)) return nullptr;
   return std::make_shared<LoadedVerbs>(symbols);
 }
 

@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <dlfcn.h>
 
 #include <cerrno>
 
@@ -12,48 +11,33 @@ namespace {
 
 constexpr const char* kInstall = "install librdmacm1";
 
+/// weft's name, the library's, its version.
+#define WEFT_CONNECTION_MANAGER_CALLS(CALL)                             \
+  CALL(create_event_channel, rdma_create_event_channel, "RDMACM_1.0")   \
+  CALL(destroy_event_channel, rdma_destroy_event_channel, "RDMACM_1.0") \
+  CALL(get_event, rdma_get_cm_event, "RDMACM_1.0")                      \
+  CALL(ack_event, rdma_ack_cm_event, "RDMACM_1.0")                      \
+  CALL(create_id, rdma_create_id, "RDMACM_1.0")                         \
+  CALL(destroy_id, rdma_destroy_id, "RDMACM_1.0")                       \
+  CALL(bind, rdma_bind_addr, "RDMACM_1.0")                              \
+  CALL(listen, rdma_listen, "RDMACM_1.0")                               \
+  CALL(port, rdma_get_src_port, "RDMACM_1.0")                           \
+  CALL(resolve_address, rdma_resolve_addr, "RDMACM_1.0")                \
+  CALL(resolve_route, rdma_resolve_route, "RDMACM_1.0")                 \
+  CALL(queue_pair_attributes, rdma_init_qp_attr, "RDMACM_1.2")          \
+  CALL(connect, rdma_connect, "RDMACM_1.0")                             \
+  CALL(accept, rdma_accept, "RDMACM_1.0")                               \
+  CALL(reject, rdma_reject, "RDMACM_1.0")                               \
+  CALL(establish, rdma_establish, "RDMACM_1.2")                         \
+  CALL(event_text, rdma_event_str, "RDMACM_1.0")
+
 struct Symbols {
-  decltype(&::rdma_create_event_channel) create_event_channel = nullptr;
-  decltype(&::rdma_destroy_event_channel) destroy_event_channel = nullptr;
-  decltype(&::rdma_get_cm_event) get_event = nullptr;
-  decltype(&::rdma_ack_cm_event) ack_event = nullptr;
-  decltype(&::rdma_create_id) create_id = nullptr;
-  decltype(&::rdma_destroy_id) destroy_id = nullptr;
-  decltype(&::rdma_bind_addr) bind = nullptr;
-  decltype(&::rdma_listen) listen = nullptr;
-  decltype(&::rdma_get_src_port) port = nullptr;
-  decltype(&::rdma_resolve_addr) resolve_address = nullptr;
-  decltype(&::rdma_resolve_route) resolve_route = nullptr;
-  decltype(&::rdma_init_qp_attr) queue_pair_attributes = nullptr;
-  decltype(&::rdma_connect) connect = nullptr;
-  decltype(&::rdma_accept) accept = nullptr;
-  decltype(&::rdma_reject) reject = nullptr;
-  decltype(&::rdma_establish) establish = nullptr;
-  decltype(&::rdma_event_str) event_text = nullptr;
+  WEFT_CONNECTION_MANAGER_CALLS(WEFT_SYMBOL_POINTER)
 
   /// The first that is missing, or empty.
   std::string look_up(void* library) {
     std::string missing;
-    const auto find = [&](auto& function, const char* name, const char* version) {
-      find_symbol(library, function, name, version, missing);
-    };
-    find(create_event_channel, "rdma_create_event_channel", "RDMACM_1.0");
-    find(destroy_event_channel, "rdma_destroy_event_channel", "RDMACM_1.0");
-    find(get_event, "rdma_get_cm_event", "RDMACM_1.0");
-    find(ack_event, "rdma_ack_cm_event", "RDMACM_1.0");
-    find(create_id, "rdma_create_id", "RDMACM_1.0");
-    find(destroy_id, "rdma_destroy_id", "RDMACM_1.0");
-    find(bind, "rdma_bind_addr", "RDMACM_1.0");
-    find(listen, "rdma_listen", "RDMACM_1.0");
-    find(port, "rdma_get_src_port", "RDMACM_1.0");
-    find(resolve_address, "rdma_resolve_addr", "RDMACM_1.0");
-    find(resolve_route, "rdma_resolve_route", "RDMACM_1.0");
-    find(queue_pair_attributes, "rdma_init_qp_attr", "RDMACM_1.2");
-    find(connect, "rdma_connect", "RDMACM_1.0");
-    find(accept, "rdma_accept", "RDMACM_1.0");
-    find(reject, "rdma_reject", "RDMACM_1.0");
-    find(establish, "rdma_establish", "RDMACM_1.2");
-    find(event_text, "rdma_event_str", "RDMACM_1.0");
+    WEFT_CONNECTION_MANAGER_CALLS(WEFT_FIND_SYMBOL)
     return missing;
   }
 };
@@ -132,18 +116,8 @@ class LoadedConnectionManager final : public ConnectionManager {
 std::shared_ptr<ConnectionManager> load_connection_manager_from(const char* file,
                                                                 std::string& why) {
   // Never closed: it keeps the devices open for itself.
-  void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    why = std::string("can't be loaded: ") + ::dlerror() + "; " + kInstall;
-    return nullptr;
-  }
   Symbols symbols;
-  if (const std::string missing = symbols.look_up(library); !missing.empty()) {
-    why = std::string(file) + " is too old: it has no " + missing + "; " + kInstall +
-          " of rdma-core 32 or later";
-    ::dlclose(library);
-    return nullptr;
-  }
+  if (!load_symbols(symbols, file, kInstall, why)) return nullptr;
   return std::make_shared<LoadedConnectionManager>(symbols);
 }
 

@@ -16,7 +16,7 @@ namespace {
 std::string rejection(int status) {
   switch (status) {
     case 8:
-      return "nobody listens there any more";
+      return "no process listens there any more";
     case 10:
       return "the peer's device holds it for a connection from before";
     case 28:
@@ -176,7 +176,7 @@ std::string CmConnection::why(const rdma_cm_event& event) const {
   if (event.event == RDMA_CM_EVENT_REJECTED)
     return fmt::format("{} while {}: {}", name, doing(), rejection(event.status));
   if (event.event == RDMA_CM_EVENT_CONNECT_RESPONSE || event.event == RDMA_CM_EVENT_ESTABLISHED)
-    return fmt::format("{} while {}: somebody else has answered", name, doing());
+    return fmt::format("{} while {}: another process has answered", name, doing());
   return fmt::format("{} while {}{}", name, doing(),
                      event.status == 0 ? "" : ": " + os::words(std::abs(event.status)));
 }

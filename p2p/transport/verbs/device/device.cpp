@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "p2p/transport/verbs/device/port_list.hpp"
 
@@ -15,31 +16,26 @@ namespace {
 
 constexpr std::uint8_t kMostReads = 16;
 
-[[noreturn]] void refuse(Code code, std::string message, std::string hint) {
-  throw Error(ErrorDetail{
-      .code = code, .operation = "join", .message = std::move(message), .hint = std::move(hint)});
-}
-
 [[noreturn]] void refuse_all(const PortChoice& choice) {
   if (choice.passed.empty())
-    refuse(Code::unreachable, "this machine has no RDMA device",
-           "load the NIC's driver, install rdma-core and ibverbs-providers, and bring "
-           "/dev/infiniband into the container");
+    throw_error(Code::unreachable, "join", "this machine has no RDMA device",
+                "load the NIC's driver, install rdma-core and ibverbs-providers, and bring "
+                "/dev/infiniband into the container");
   std::string reasons;
   for (const std::string& reason : choice.passed) reasons += (reasons.empty() ? "" : "; ") + reason;
-  refuse(choice.by_setting ? Code::bad_config : Code::unreachable,
-         "no RDMA port can be used: " + reasons,
-         choice.by_setting ? "name a GID that is there, or unset WEFT_IB_GID to choose by rule"
-                           : "`rdma link` and `ibv_devinfo -v` show them");
+  throw_error(choice.by_setting ? Code::bad_config : Code::unreachable, "join",
+              "no RDMA port can be used: " + reasons,
+              choice.by_setting ? "name a GID that is there, or unset WEFT_IB_GID to choose by rule"
+                                : "`rdma link` and `ibv_devinfo -v` show them");
 }
 
 std::uint8_t mtu_of(const VerbsOptions& options, ibv_mtu active, const std::string& port) {
   if (options.mtu == 0) return static_cast<std::uint8_t>(active);
   if (options.mtu > bytes_of(active))
-    refuse(Code::bad_config,
-           fmt::format("WEFT_IB_MTU={}: the active MTU of {} is {}", options.mtu, port,
-                       bytes_of(active)),
-           "lower WEFT_IB_MTU, or raise the MTU of the port's network interface");
+    throw_error(Code::bad_config, "join",
+                fmt::format("WEFT_IB_MTU={}: the active MTU of {} is {}", options.mtu, port,
+                            bytes_of(active)),
+                "lower WEFT_IB_MTU, or raise the MTU of the port's network interface");
   auto mtu = static_cast<int>(IBV_MTU_256);
   while (bytes_of(static_cast<ibv_mtu>(mtu)) < options.mtu) ++mtu;
   return static_cast<std::uint8_t>(mtu);
@@ -85,10 +81,10 @@ void Device::take(const Port& port, const PortChoice& choice) {
   gid_index_ = static_cast<std::uint8_t>(choice.gid.entry->gid_index);
   needs_global_route_ = (port.attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
   if (options_.pkey_index >= std::max<int>(1, port.attributes.pkey_tbl_len))
-    refuse(Code::bad_config,
-           fmt::format("WEFT_IB_PKEY={}: {} has {} partition keys, from index 0 on",
-                       options_.pkey_index, name_, port.attributes.pkey_tbl_len),
-           "see /sys/class/infiniband/*/ports/*/pkeys");
+    throw_error(Code::bad_config, "join",
+                fmt::format("WEFT_IB_PKEY={}: {} has {} partition keys, from index 0 on",
+                            options_.pkey_index, name_, port.attributes.pkey_tbl_len),
+                "see /sys/class/infiniband/*/ports/*/pkeys");
   address_.present = 1;
   address_.link_layer = port.link_layer();
   address_.mtu = mtu_of(options_, port.attributes.active_mtu, name_);
@@ -138,15 +134,8 @@ void Device::check_memory() const {
                               .largest_region = options_.arena_bytes,
                               .regions = options_.arena_bytes == 0 ? 0U : 2U};
   if (auto lack = shortfall(need, limits_, locked_memory()))
-    refuse(Code::exhausted, fmt::format("{}: {}", name_, lack->message), std::move(lack->hint));
-}
-
-void Device::require_room_for(std::uint64_t peers, std::uint64_t completions) const {
-  RegistrationNeed need =
-      need_of_peers(peers, static_cast<std::uint64_t>(options_.queue_pairs), options_.depth);
-  need.completions = completions;
-  if (auto lack = shortfall(need, limits_, locked_memory()))
-    refuse(Code::exhausted, fmt::format("{}: {}", name_, lack->message), std::move(lack->hint));
+    throw_error(Code::exhausted, "join", fmt::format("{}: {}", name_, lack->message),
+                std::move(lack->hint));
 }
 
 MemoryRegion Device::register_memory(void* data, std::size_t bytes, int access) {

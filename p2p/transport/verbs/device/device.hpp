@@ -1,7 +1,6 @@
 // One port of a NIC: what it can do, the memory registered with it, how its queue pairs are set up.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,10 +42,6 @@ class Device {
   const VerbsAddress& address() const noexcept { return address_; }
   bool is_iwarp() const noexcept { return address_.iwarp != 0; }
 
-  /// Throws Error(exhausted) where queue pairs to that many peers, whose completions share queues
-  /// of that many entries, are more than the device or the limits of this process allow.
-  void require_room_for(std::uint64_t peers, std::uint64_t completions) const;
-
   /// Throws Error(exhausted): what was to be registered, how much is, RLIMIT_MEMLOCK and the
   /// device's own limits, and what to do.
   MemoryRegion register_memory(void* data, std::size_t bytes, int access);
@@ -76,8 +71,6 @@ class Device {
   /// queue pairs are lost with the device. Call when
   /// event_fd() is readable.
   void handle_event(const std::function<void(ibv_qp*)>& on_queue_pair);
-  /// Whether the port is up, as far as is known.
-  bool port_is_up() const noexcept { return port_up_; }
 
  private:
   void take(const Port& port, const PortChoice& choice);
@@ -85,7 +78,6 @@ class Device {
   void check_memory() const;
   void modify(ibv_qp* qp, ibv_qp_attr& attributes, int mask, const char* transition,
               const std::string& hint) const;
-  void port_event(const ibv_async_event& event);
   void look_for_gid();
 
   const std::shared_ptr<Verbs> verbs_;
@@ -99,7 +91,6 @@ class Device {
   DeviceLimits limits_;
   VerbsAddress address_;
   std::string name_;
-  std::atomic<bool> port_up_{true};
 };
 
 }  // namespace weft::p2p::verbs

@@ -88,7 +88,6 @@ void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair) {
   };
   switch (meaning.about) {
     case About::device:
-      port_up_ = false;
       tell({});
       on_queue_pair(nullptr);
       break;
@@ -96,7 +95,7 @@ void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair) {
       // Other ports of the device say what happens to them here, too.
       if (event.element.port_num != port_) break;
       tell({});
-      port_event(event);
+      if (event.event_type == IBV_EVENT_GID_CHANGE) look_for_gid();
       break;
     case About::queue_pair:
       tell(fmt::format("queue pair {} ", event.element.qp->qp_num));
@@ -106,22 +105,6 @@ void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair) {
       tell({});
   }
   verbs_->ack_async_event(&event);
-}
-
-void Device::port_event(const ibv_async_event& event) {
-  switch (event.event_type) {
-    case IBV_EVENT_PORT_ACTIVE:
-      port_up_ = true;
-      break;
-    case IBV_EVENT_PORT_ERR:
-      port_up_ = false;
-      break;
-    case IBV_EVENT_GID_CHANGE:
-      look_for_gid();
-      break;
-    default:
-      break;
-  }
 }
 
 void Device::look_for_gid() {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/fail.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
@@ -128,12 +129,10 @@ std::string why_not_placed(const Port& port, const topology::RankPlacement& plac
 [[noreturn]] void refuse_name(std::span<const Port> ports, const std::string& nic) {
   std::string there;
   for (const Port& port : ports) there += (there.empty() ? "" : ", ") + port.name();
-  throw Error(
-      ErrorDetail{.code = Code::bad_config,
-                  .operation = "join",
-                  .message = fmt::format("WEFT_NIC=\"{}\": no such RDMA port is here; there {}",
-                                         nic, there.empty() ? "is none at all" : "are " + there),
-                  .hint = "name one of them, or unset WEFT_NIC to take the best"});
+  throw_error(Code::bad_config, "join",
+              fmt::format("WEFT_NIC=\"{}\": no such RDMA port is here; there {}", nic,
+                          there.empty() ? "is none at all" : "are " + there),
+              "name one of them, or unset WEFT_NIC to take the best");
 }
 
 }  // namespace
