@@ -65,6 +65,7 @@ class Arena {
   Block allocate(std::size_t bytes);
   void release(const Block& block) noexcept;
 
+  // These three require has_chunk(chunk).
   /// The chunk's memfd and size, by which a peer maps the chunk. Valid as long as the arena.
   const os::Fd& chunk_fd(std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t chunk) const;

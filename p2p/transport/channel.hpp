@@ -29,30 +29,34 @@ class Channel {
   /// lent to the channel until poll_put() has an outcome, unless the answers say otherwise; memory
   /// outside LocalRank::reachable() is no source, except adopted memory where
   /// Capabilities::peer_reaches_adopted holds. Code::exhausted: the fabric's queue is full and
-  /// nothing was moved; try again.
+  /// nothing was moved; try again. Code::peer_failed, peer_left or path_failed: the path has ended;
+  /// the caller waits for what the mesh knows of the peer.
   virtual Status put(PutWork& work) noexcept = 0;
   /// The outcome of a put under way: ok once its source may be written again and the peer can see
   /// the tensor; nullopt until then. Asking makes progress; when there is an outcome, this rank's
   /// sleepers are woken. The outcome comes in bounded time, asked for or not, and stays.
   virtual std::optional<Status> poll_put(std::uint64_t posted) noexcept = 0;
   /// Begins to read the get's pieces, in order: none is read before the one ahead of it. Returns at
-  /// once, except where Capabilities::copies says that the call does all of it.
+  /// once, except where Capabilities::copies says that the call does all of it: that sets
+  /// Get::engine to null and Get::end, and puts a load_barrier() between pieces.
   virtual void get(Get& get) noexcept = 0;
   /// Writes an 8-byte word of the peer (a credit). Values of one word become visible in the order
   /// of the calls.
   virtual void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept = 0;
   /// Wakes the peer if it sleeps: something that it reads here has changed.
   virtual void notify() noexcept = 0;
-  /// Sends a control message (at most kMaxMessage bytes). Messages arrive whole and in order, or
-  /// the path is lost. Each comes after every put and word that was posted here before it, which
-  /// teardown relies on; except those that may_overtake_puts(): a fabric on which a large put takes
-  /// long sends them past it.
+  /// Sends a control message (at most kMaxMessage bytes) and counts it in counters(). Messages
+  /// arrive whole and in order, or the path is lost and drops them. Each comes after every put and
+  /// word that was posted here before it, which teardown relies on; except those that
+  /// may_overtake_puts(): a fabric on which a large put takes long sends them past it.
   virtual void send(std::span<const std::byte> message) = 0;
   /// Fails when the peer's range is out of bounds, or, with Code::unreachable, in a chunk that is
   /// not known here yet: what travelled is not trusted. Any thread.
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
-  /// Enables the peer to resolve a chunk of this rank before it gets any later message. Free for a
-  /// chunk that the peer knows. False when that fails; the reason was logged.
+  /// Enables the peer to resolve a chunk of this rank before it gets any later message, and then
+  /// wakes the peer's threads (LocalRank::ring()), as one may wait for just this chunk. Free for a
+  /// chunk that the peer knows. The chunk may be adopted memory, which no arena has. False when the
+  /// peer can't reach it, or when that fails; a failure was logged.
   virtual bool export_region(std::uint32_t chunk) = 0;
   /// Address at which this process may load from the peer's memory; null where the fabric has none.
   virtual std::byte* map(RemoteMemory memory) noexcept = 0;

@@ -22,7 +22,9 @@ struct PeerCost {
   std::uint32_t completions = 0;       ///< entries of completion queues set aside for it
 };
 
-/// Events of a fabric for the mesh, on the progress thread.
+/// Events of a fabric for the mesh, on the progress thread (LocalRank::progress): from open() on,
+/// also from within connect() and fence(). Those of one rank come in this order: connected() or
+/// reachable(), its messages, lost(). lost() may come alone.
 class FabricEvents {
  public:
   virtual ~FabricEvents() = default;
@@ -37,7 +39,8 @@ class FabricEvents {
   /// A control message that `rank` sent by its channel.
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
   /// The rank is dead, or its path lost for good. Its earlier messages were delivered; from now
-  /// on nothing of it reaches this rank's memory.
+  /// on nothing of it reaches this rank's memory. No effect for a rank that has left in order: its
+  /// last message has told the mesh.
   /// `why`: ok, it is its process that ended; otherwise peer_failed, path_failed, or system for a
   /// defect.
   virtual void lost(int rank, const Status& why = {}) = 0;
@@ -55,8 +58,10 @@ struct Reach {
 };
 
 /// One way of reaching ranks. Order of use: listen() for this rank's address, open() with
-/// everybody's, connect() for each rank that is reached by this fabric. The mesh owns its channels,
-/// which go before it.
+/// everybody's, connect() for each rank that is reached by this fabric. Every rank has listened
+/// before any rank opens. A rank that opens first may connect to one that has not opened yet. The
+/// mesh owns its channels, which go before it. Progress has stopped when it goes; its peers must
+/// then get lost() unless this rank has left in order.
 class Fabric {
  public:
   virtual ~Fabric() = default;
@@ -69,9 +74,9 @@ class Fabric {
   virtual void listen(RankAddress& own) = 0;
   /// Progress thread: from now on ranks of the job are let in. `job` is by rank.
   virtual void open(const std::vector<RankAddress>& job) = 0;
-  /// Progress thread: begins to connect to a rank, this one included, and to watch over it; or
-  /// expects that rank to do so. Ends in connected(), reachable(), lost() or short_of(),
-  /// perhaps at once.
+  /// Progress thread: connects to a rank, this one included, and watches over it. Both ranks of a
+  /// path call this: one may begin, and the other expect it. Ends in connected(), reachable(),
+  /// lost() or short_of(), perhaps at once.
   virtual void connect(int rank) = 0;
   /// Progress thread: the rank was declared dead. Makes sure that no byte of it arrives any more,
   /// and says lost() once that is so. False when that can't be done.
@@ -86,7 +91,8 @@ class Fabric {
 };
 
 class LocalRank;
-/// The fabrics of a rank, the best first. They refer to both arguments as long as they live.
+/// The fabrics of a rank, the best first. They refer to both arguments as long as they live: the
+/// rank's settings, memory, doorbell and progress (local_rank.hpp), and the mesh.
 using MakeFabrics = std::function<std::vector<std::unique_ptr<Fabric>>(LocalRank&, FabricEvents&)>;
 
 }  // namespace weft::p2p

@@ -69,7 +69,8 @@ class LocalRank : public RankSettings, public RankMemory {
   }
   std::atomic<bool> service_wanted{false};
 
-  /// Wakes this rank's own waiting threads.
+  /// Wakes this rank's own waiting threads, and its progress thread if that sleeps. They see all
+  /// that the caller stored before: the call has the barrier that the doorbell needs. Any thread.
   void ring() noexcept;
 
   /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose stats segment is held

@@ -33,7 +33,7 @@ constexpr std::size_t bytes_with_tail(std::size_t bytes) noexcept {
 
 /// Whether a put or a written word wakes the peer, and when.
 enum class Notify : std::uint8_t {
-  optional,  ///< the peer polls or asks for the notification
+  optional,  ///< need not wake it: the peer polls, or asks for the word by a message
   deferred,  ///< may be piggybacked on the next message to the peer; flushed at the latest when
              ///< this rank blocks
   always
@@ -43,7 +43,8 @@ enum class Notify : std::uint8_t {
 struct PutWork {
   const std::byte* source = nullptr;
   const Tensor* tensor = nullptr;  ///< owner of the source's memory; null: it lies in an arena
-  std::span<const Tensor> parts;   ///< instead of a source: their elements, in order, with strides
+  /// Instead of a source: their elements, in order, with strides (for_each_run()).
+  std::span<const Tensor> parts;
   std::size_t bytes = 0;
   RemoteMemory payload;
   RemoteMemory sequence_word;
@@ -66,7 +67,7 @@ struct PutWork {
   bool by_and_by = false;
 
   // Answers.
-  std::size_t done = 0;      ///< of `bytes`, by this call and those before it
+  std::size_t done = 0;      ///< with `by_and_by`: of `bytes`, by this call and those before it
   std::uint64_t copied = 0;  ///< bytes that the channel had to pack first
   /// For Channel::poll_put. 0: the source is free, and the peer can see the tensor already unless
   /// `delivered` was not asked for.

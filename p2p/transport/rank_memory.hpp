@@ -26,6 +26,7 @@ class RankMemory {
   const std::shared_ptr<AdoptedMemory> adopted;
   ArenaResource resource;  ///< the data arena's
 
+  /// The arena that a chunk of this sort belongs to; Arena::has_chunk() says if it has this one.
   const std::shared_ptr<Arena>& arena_of(std::uint32_t chunk) const noexcept;
   /// Where peers find the tensor's bytes; nullopt for memory that is not theirs to reach.
   std::optional<MemoryRef> locate(const Tensor& tensor) const noexcept;

@@ -46,9 +46,9 @@ class InProcessJob {
   struct Shared;
   std::shared_ptr<Shared> shared_;
 };
+
 /// Runs `body` as every rank of an in-process job, one thread per rank. Once all have ended,
-/// rethrows the first exception that a rank ended with. that a rank ended with, once all have
-/// ended.
+/// rethrows the first exception that a rank ended with.
 void run_ranks(int size, const std::function<void(World&)>& body, const Config& config = Config(),
                const InProcessJob::VerbsOf& verbs = {},
                const InProcessJob::FabricsOf& fabrics = {});

@@ -58,7 +58,7 @@ class Network {
 #elif defined(WEFT_CONFORMANCE_TOY)
 class Network {
  public:
-  explicit Network(int ranks) : network_(ranks) {}
+  explicit Network(int) {}
   InProcessJob::FabricsOf fabrics() { return network_.fabrics(); }
   InProcessJob::VerbsOf nics() { return {}; }
   std::string complaints() const { return {}; }

@@ -1,201 +1,176 @@
 #include "tests/toy_fabric/toy_fabric.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <set>
 #include <utility>
+#include <vector>
+
+#include "p2p/progress/fences.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/remote_chunks.hpp"
 
 namespace weft::toy {
-namespace {
 
-using p2p::FabricKind;
+using namespace p2p;
 
-std::byte* pointer(p2p::RemoteMemory memory) noexcept {
-  return reinterpret_cast<std::byte*>(memory.address);  // NOLINT: an address is what it holds
-}
-
-std::atomic<std::uint64_t>& word_at(p2p::RemoteMemory memory) noexcept {
-  return *reinterpret_cast<std::atomic<std::uint64_t>*>(pointer(memory));
-}
-
-/// A RemoteMemory is a pointer into the peer's memory. Puts and gets are copies within the call.
-class ToyChannel final : public p2p::Channel {
+class ToyFabric final : public Fabric {
  public:
-  /// Keeps the peer's arenas alive: a copy may be under way when the peer goes.
-  ToyChannel(ToyNetwork& network, p2p::LocalRank& local, p2p::LocalRank& peer)
-      : Channel(FabricKind::loopback),
-        network_(network),
-        path_(network.path(local.rank, peer.rank)),
-        local_(local),
-        arenas_{peer.control, peer.data, peer.published} {
-    capabilities_.copies = true;
-    capabilities_.peer_reaches_adopted = true;
+  ToyFabric(ToyNetwork& network, LocalRank& local, FabricEvents& events)
+      : network_(network), local_(local), events_(events) {}
+  ~ToyFabric() override {
+    const std::lock_guard lock(network_.mutex);
+    network_.ranks.erase(local_.rank);
+    for (const auto& [rank, peer] : network_.ranks)
+      if (peer != nullptr && peer->joined_.contains(local_.rank)) peer->lose(local_.rank, {});
   }
-
-  Status put(p2p::PutWork& work) noexcept override {
-    {
-      const std::lock_guard lock(path_.mutex);
-      if (path_.is_closed)
-        return Status(ErrorDetail{.code = Code::peer_failed, .operation = "put", .peer = path_.to});
-      std::byte* to = pointer(work.payload);
-      if (work.parts.empty()) std::memcpy(to, work.source, work.bytes);
-      for (const Tensor& part : work.parts)
-        for_each_run(part, [&to](const std::byte* from, std::size_t bytes) {
-          std::memcpy(to, from, bytes);
-          to += bytes;
-        });
-      word_at(work.sequence_word).store(work.sequence);
-    }
-    notify();
-    return {};
-  }
-  std::optional<Status> poll_put(std::uint64_t) noexcept override { return Status{}; }
-  void get(p2p::Get& get) noexcept override {
-    get.engine = nullptr;
-    get.end = {};
-    for (const p2p::GetWork& piece : get.pieces) {
-      std::memcpy(piece.to, pointer(piece.from), piece.bytes);
-      std::atomic_thread_fence(std::memory_order_acquire);
-    }
-  }
-  void put_word(p2p::RemoteMemory word, std::uint64_t value, p2p::Notify) noexcept override {
-    {
-      const std::lock_guard lock(path_.mutex);
-      if (!path_.is_closed) word_at(word).store(value);
-    }
-    notify();
-  }
-  void notify() noexcept override { network_.ring(path_.to); }
-  void send(std::span<const std::byte> message) override {
-    counters().control_messages.add(1);
-    network_.post(path_.to,
-                  [from = path_.from, bytes = std::vector(message.begin(), message.end())](
-                      p2p::FabricEvents& events) { events.message(from, bytes); });
-  }
-  Result<p2p::RemoteMemory> resolve(const p2p::MemoryRef& ref) noexcept override {
-    return path_.known.resolve(ref);
-  }
-  bool export_region(std::uint32_t chunk) override {
-    if (!exported_.insert(chunk).second) return true;
-    std::byte* first = nullptr;
-    std::uint64_t bytes = 0;
-    if (p2p::sort_of_chunk(chunk) == p2p::ArenaSort::adopted) {
-      const auto region = local_.adopted->region(chunk);
-      if (!region) return true;  // it was given back
-      first = region->data;
-      bytes = region->bytes;
-    } else {
-      first = local_.arena_of(chunk)->chunk_data(chunk);
-      bytes = local_.arena_of(chunk)->chunk_bytes(chunk);
-    }
-    network_.path(path_.to, path_.from)
-        .known.add(chunk, {reinterpret_cast<std::uint64_t>(first), 0}, bytes);
-    network_.ring(path_.to);  // a thread may wait for this chunk
-    return true;
-  }
-  std::byte* map(p2p::RemoteMemory) noexcept override { return nullptr; }
-
- private:
-  ToyNetwork& network_;
-  ToyNetwork::Path& path_;
-  p2p::LocalRank& local_;
-  const std::vector<std::shared_ptr<p2p::Arena>> arenas_;
-  std::set<std::uint32_t> exported_;
-};
-
-class ToyFabric final : public p2p::Fabric {
- public:
-  ToyFabric(ToyNetwork& network, p2p::LocalRank& local, p2p::FabricEvents& events)
-      : network_(network), rank_(local.rank), size_(local.size) {
-    network_.attach(local, events);
-    given_back_ = local.adopted->on_release([this](std::uint32_t chunk) {
-      for (int peer = 0; peer < size_; ++peer) network_.path(peer, rank_).known.remove(chunk);
-    });
-  }
-  ~ToyFabric() override { network_.detach(rank_); }
 
   FabricKind kind() const noexcept override { return FabricKind::loopback; }
-  p2p::Reach reaches(const p2p::RankAddress&, const p2p::RankAddress&) const override {
-    return {true, "one process"};
+  Reach reaches(const RankAddress&, const RankAddress&) const override {
+    return {true, "a thread of this process"};
   }
-  void listen(p2p::RankAddress&) override {}
-  void open(const std::vector<p2p::RankAddress>&) override {}
-  void connect(int rank) override { network_.connect(rank_, rank); }
+  void listen(RankAddress&) override {
+    const std::lock_guard lock(network_.mutex);
+    network_.ranks[local_.rank] = this;
+  }
+  void open(const std::vector<RankAddress>&) override {}
+  void connect(int rank) override;
   bool fence(int rank) override {
-    network_.close(rank_, rank);
-    network_.post(rank_, [rank](p2p::FabricEvents& events) { events.lost(rank); });
+    const std::lock_guard lock(network_.mutex);
+    joined_.erase(rank);
+    lose(rank, broken(rank));
     return true;
   }
 
  private:
+  friend class ToyChannel;
+
+  /// Calls `act` with the peer's fabric, which stays meanwhile. Fails once either end has gone or
+  /// fenced the other.
+  template <typename Act>
+  Status with_peer(int rank, const Act& act) {
+    const std::lock_guard lock(network_.mutex);
+    ToyFabric* const peer = network_.ranks[rank];
+    if (peer == nullptr || !joined_.contains(rank) || !peer->joined_.contains(local_.rank))
+      return broken(rank);
+    act(*peer);
+    return {};
+  }
+  RemoteChunks& chunks_of(int rank) { return chunks_.try_emplace(rank, rank).first->second; }
+  /// A task, so that it comes after what the rank sent.
+  void lose(int rank, const Status& why) {
+    local_.progress.post([this, rank, why] { events_.lost(rank, why); });
+  }
+  static Status broken(int rank) {
+    return Status(ErrorDetail{
+        .code = Code::path_failed, .operation = "toy", .message = "the path is cut", .peer = rank});
+  }
+
   ToyNetwork& network_;
-  const int rank_;
-  const int size_;
-  p2p::AdoptedMemory::Listener given_back_;
+  LocalRank& local_;
+  FabricEvents& events_;
+  // Guarded by the network's mutex.
+  std::set<int> joined_;                ///< ranks that this one has connected to and not fenced
+  std::map<int, RemoteChunks> chunks_;  ///< of each rank
 };
 
-}  // namespace
-
-ToyNetwork::ToyNetwork(int size) : size_(size), sides_(static_cast<std::size_t>(size)) {
-  for (int from = 0; from < size; ++from)
-    for (int to = 0; to < size; ++to) paths_.push_back(std::make_unique<Path>(from, to));
-}
-
-p2p::MakeFabrics ToyNetwork::fabrics() {
-  return [this](p2p::LocalRank& local, p2p::FabricEvents& events) {
-    std::vector<std::unique_ptr<p2p::Fabric>> all;
-    all.push_back(std::make_unique<ToyFabric>(*this, local, events));
-    return all;
-  };
-}
-
-void ToyNetwork::attach(p2p::LocalRank& local, p2p::FabricEvents& events) {
-  const std::lock_guard lock(mutex_);
-  side(local.rank) = {&local, &events};
-}
-
-void ToyNetwork::detach(int rank) noexcept {
-  for (int peer = 0; peer < size_; ++peer) close(rank, peer);
-  const std::lock_guard lock(mutex_);
-  side(rank) = {.is_gone = true};
-  for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank && path(peer, rank).is_ready)
-      post(peer, [rank](p2p::FabricEvents& events) { events.lost(rank); });
-}
-
-void ToyNetwork::close(int a, int b) {
-  for (Path* path : {&path(a, b), &path(b, a)}) {
-    const std::lock_guard lock(path->mutex);
-    path->is_closed = true;
+/// A RemoteMemory's address is a pointer: all ranks share one mapping of every chunk.
+class ToyChannel final : public Channel {
+ public:
+  ToyChannel(ToyFabric& fabric, int peer)
+      : Channel(FabricKind::loopback), fabric_(fabric), own_(fabric.local_), peer_(peer) {
+    capabilities_.copies = true;
   }
-}
 
-void ToyNetwork::connect(int from, int to) {
-  const std::lock_guard lock(mutex_);
-  path(from, to).is_ready = true;
-  if (side(to).is_gone) return post(from, [to](p2p::FabricEvents& events) { events.lost(to); });
-  if (!path(to, from).is_ready) return;
-  const auto open = [this](int at, int peer) {
-    auto channel = std::make_shared<std::unique_ptr<p2p::Channel>>(
-        std::make_unique<ToyChannel>(*this, *side(at).local, *side(peer).local));
-    post(at, [peer, channel](p2p::FabricEvents& events) {
-      events.connected(peer, std::move(*channel));
+  Status put(PutWork& work) noexcept override {
+    return fabric_.with_peer(peer_, [&](ToyFabric& peer) {
+      auto* to = reinterpret_cast<std::byte*>(work.payload.address);
+      const auto append = [&](const std::byte* from, std::size_t bytes) {
+        to = std::copy_n(from, bytes, to);
+      };
+      if (work.parts.empty()) append(work.source, work.bytes);
+      for (const Tensor& part : work.parts) for_each_run(part, append);
+      store(work.sequence_word, work.sequence);
+      peer.local_.ring();
     });
+  }
+  std::optional<Status> poll_put(std::uint64_t) noexcept override { return Status(); }
+  void get(Get& get) noexcept override {
+    get.engine = nullptr;
+    get.end = fabric_.with_peer(peer_, [&](ToyFabric&) {
+      for (const GetWork& piece : get.pieces) {
+        std::copy_n(reinterpret_cast<std::byte*>(piece.from.address), piece.bytes, piece.to);
+        load_barrier();
+      }
+    });
+  }
+  void put_word(RemoteMemory word, std::uint64_t value, Notify) noexcept override {
+    (void)fabric_.with_peer(peer_, [&](ToyFabric& peer) {
+      store(word, value);
+      peer.local_.ring();
+    });
+  }
+  void notify() noexcept override {
+    (void)fabric_.with_peer(peer_, [](ToyFabric& peer) { peer.local_.ring(); });
+  }
+  void send(std::span<const std::byte> message) override {
+    counters().control_messages.add(1);
+    (void)fabric_.with_peer(peer_, [&](ToyFabric& peer) {
+      peer.local_.progress.post(
+          [&peer, from = own_.rank, bytes = std::vector(message.begin(), message.end())] {
+            peer.events_.message(from, bytes);
+          });
+    });
+  }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    const std::lock_guard lock(fabric_.network_.mutex);
+    return fabric_.chunks_of(peer_).resolve(ref);
+  }
+  bool export_region(std::uint32_t chunk) override {
+    const Arena& arena = *own_.arena_of(chunk);
+    if (!arena.has_chunk(chunk)) return false;  // adopted memory is copied into an arena first
+    const auto first = reinterpret_cast<std::uint64_t>(arena.chunk_data(chunk));
+    return fabric_
+        .with_peer(peer_,
+                   [&](ToyFabric& peer) {
+                     peer.chunks_of(own_.rank).add(chunk, {first}, arena.chunk_bytes(chunk));
+                     peer.local_.ring();
+                   })
+        .ok();
+  }
+  std::byte* map(RemoteMemory) noexcept override { return nullptr; }
+
+ private:
+  static void store(RemoteMemory word, std::uint64_t value) noexcept {
+    reinterpret_cast<std::atomic<std::uint64_t>*>(word.address)->store(value);
+  }
+
+  ToyFabric& fabric_;
+  LocalRank& own_;
+  const int peer_;
+};
+
+void ToyFabric::connect(int rank) {
+  // Under the lock both ends are told before one can send.
+  const std::lock_guard lock(network_.mutex);
+  joined_.insert(rank);
+  ToyFabric* const peer = network_.ranks[rank];
+  if (peer == nullptr) return lose(rank, {});        // all have listened before one connects
+  if (!peer->joined_.contains(local_.rank)) return;  // its connect() is still to come
+  const auto tell = [](ToyFabric& at, int of) {
+    at.local_.progress.post(
+        [&at, of] { at.events_.connected(of, std::make_unique<ToyChannel>(at, of)); });
   };
-  open(to, from);
-  if (from != to) open(from, to);
+  tell(*this, rank);
+  if (peer != this) tell(*peer, local_.rank);
 }
 
-void ToyNetwork::post(int rank, std::function<void(p2p::FabricEvents&)> act) {
-  const std::lock_guard lock(mutex_);
-  const Side& to = side(rank);
-  if (to.local == nullptr) return;
-  to.local->progress.post([events = to.events, act = std::move(act)] { act(*events); });
-}
-
-void ToyNetwork::ring(int rank) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (side(rank).local != nullptr) side(rank).local->ring();
+MakeFabrics ToyNetwork::fabrics() {
+  return [this](LocalRank& local, FabricEvents& events) {
+    std::vector<std::unique_ptr<Fabric>> fabrics;
+    fabrics.push_back(std::make_unique<ToyFabric>(*this, local, events));
+    return fabrics;
+  };
 }
 
 }  // namespace weft::toy
