@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/descriptor_limit.hpp"
@@ -256,11 +257,14 @@ WorldState::~WorldState() {
 }
 
 Status WorldState::leave(Deadline deadline) noexcept {
-  // A rank that has received the announcement expects no more data from this rank.
-  slots.drop_pending();
-  if (!announced_) announce_leave();
-  announced_ = true;
-  return mesh.wait_until_alone(deadline);
+  const Status announced = returned([this] {
+    // A rank that has received the announcement expects no more data from this rank.
+    slots.drop_pending();
+    if (!announced_) announce_leave();
+    announced_ = true;
+    return Status();
+  });
+  return announced.ok() ? mesh.wait_until_alone(deadline) : announced;
 }
 
 void WorldState::watch_launcher() {

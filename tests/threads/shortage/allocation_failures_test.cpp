@@ -39,8 +39,9 @@ class AllocationFailures : public testing::TestWithParam<std::tuple<std::string,
     // WEFT_TEST_SEED repeats the same places, not the same interleaving of threads.
     for (std::size_t i = 0; i < jobs.size(); ++i)
       EXPECT_TRUE(outcomes[i].broken.empty())
-          << "seed " << seed << ": allocation " << jobs[i].shortage.first << " of " << whole.allocations
-          << " of at least " << least << " bytes fails, and the process " << outcomes[i].broken;
+          << "seed " << seed << ": allocation " << jobs[i].shortage.first << " of "
+          << whole.allocations << " of at least " << least << " bytes fails, and the process "
+          << outcomes[i].broken;
   }
 };
 

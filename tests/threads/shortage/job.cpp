@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <latch>
 #include <new>
 #include <thread>
 
@@ -83,9 +84,14 @@ void send(const Allocations& allocations) noexcept {
       is_typed.store(false);
     }
   };
-  begin(job.shortage);
   {
-    const std::jthread second(run_rank, 1);
+    std::latch both(kRanks);  // starting a thread allocates too
+    const std::jthread second([&] {
+      both.arrive_and_wait();
+      run_rank(1);
+    });
+    begin(job.shortage);
+    both.arrive_and_wait();
     run_rank(0);
   }
   send(end_shortage());
