@@ -8,7 +8,7 @@
 
 namespace weft::tests {
 
-inline PublishedSpec published(std::uint32_t depth, Flow flow) {
+inline PublishedSpec published_model(std::uint32_t depth, Flow flow) {
   return {.name = "model", .dtype = DType::f32, .shape = {3000}, .depth = depth, .flow = flow};
 }
 

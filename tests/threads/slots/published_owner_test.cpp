@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST(Published, NobodyNeedsToRead) {
-  const auto spec = published(2, Flow::credits);
+  const auto spec = published_model(2, Flow::credits);
   run_ranks(
       1,
       [&](World& world) {
@@ -22,7 +22,7 @@ TEST(Published, NobodyNeedsToRead) {
 }
 
 TEST(Published, TheWriterNamesTheReaderThatHoldsTheBuffer) {
-  const auto spec = published(1, Flow::credits);
+  const auto spec = published_model(1, Flow::credits);
   Meeting meeting(3);
   run_ranks(
       3,
@@ -59,7 +59,7 @@ TEST(Published, TheWriterNamesTheReaderThatHoldsTheBuffer) {
 }
 
 TEST(Published, AReaderThatWentAwayHoldsNothingUp) {
-  const auto spec = published(1, Flow::credits);
+  const auto spec = published_model(1, Flow::credits);
   Meeting meeting(2);
   run_ranks(
       2,
@@ -85,7 +85,7 @@ TEST(Published, AReaderThatWentAwayHoldsNothingUp) {
 }
 
 TEST(Published, AReaderThatDoesNotLookHoldsNothingUp) {
-  const auto spec = published(2, Flow::credits);
+  const auto spec = published_model(2, Flow::credits);
   Meeting meeting(2);
   run_ranks(
       2,
@@ -110,7 +110,7 @@ TEST(Published, AReaderThatDoesNotLookHoldsNothingUp) {
 }
 
 TEST(Published, PublishNeedsABufferFromNext) {
-  const auto spec = published(1, Flow::credits);
+  const auto spec = published_model(1, Flow::credits);
   run_ranks(
       1,
       [&](World& world) {
@@ -121,7 +121,7 @@ TEST(Published, PublishNeedsABufferFromNext) {
 }
 
 TEST(Published, AttachingToTheOtherKindOfSlotIsAMismatch) {
-  const auto spec = published(1, Flow::credits);
+  const auto spec = published_model(1, Flow::credits);
   const SlotSpec inbox{.name = "inbox", .dtype = spec.dtype, .shape = spec.shape};
   const SlotSpec as_inbox{.name = spec.name, .dtype = spec.dtype, .shape = spec.shape};
   PublishedSpec as_model = spec;

@@ -20,7 +20,7 @@ class PublishedReaders : public testing::TestWithParam<int> {};
 TEST_P(PublishedReaders, SeeWholeVersionsInOrderWithCredits) {
   constexpr std::uint64_t kVersions = 60;
   const int ranks = GetParam() + 1;
-  const auto spec = published(2, Flow::credits);
+  const auto spec = published_model(2, Flow::credits);
   Meeting meeting(ranks);
   run_ranks(
       ranks,
@@ -52,7 +52,7 @@ TEST_P(PublishedReaders, SeeWholeVersionsInOrderWithCredits) {
 TEST_P(PublishedReaders, SeeEveryVersionOfASynchronousLoop) {
   constexpr std::uint64_t kVersions = 30;
   const int ranks = GetParam() + 1;
-  const auto spec = published(1, Flow::unsafe_synchronous);
+  const auto spec = published_model(1, Flow::unsafe_synchronous);
   Meeting meeting(ranks);
   run_ranks(
       ranks,
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Slots, PublishedReaders, testing::Values(1, 2, 3),
                          testing::PrintToStringParamName());
 
 TEST(Published, GetCopiesTheVersionIntoTheReadersTensor) {
-  const auto spec = published(1, Flow::credits);
+  const auto spec = published_model(1, Flow::credits);
   run_ranks(
       2,
       [&](World& world) {
@@ -110,7 +110,7 @@ TEST(Published, GetCopiesTheVersionIntoTheReadersTensor) {
 }
 
 TEST(Published, ALateReaderSeesTheNewestVersion) {
-  const auto spec = published(2, Flow::credits);
+  const auto spec = published_model(2, Flow::credits);
   Meeting meeting(2);
   run_ranks(
       2,
@@ -135,7 +135,7 @@ TEST(Published, ALateReaderSeesTheNewestVersion) {
 }
 
 TEST(Published, AVersionIsSeenAgainAsLongAsItsOwnerHasIt) {
-  const auto spec = published(1, Flow::credits);
+  const auto spec = published_model(1, Flow::credits);
   Meeting meeting(2);
   run_ranks(
       2,
@@ -182,7 +182,7 @@ TEST(Published, AVersionIsSeenAgainAsLongAsItsOwnerHasIt) {
 
 TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
   constexpr std::uint64_t kVersions = 50;
-  const auto spec = published(3, Flow::credits);
+  const auto spec = published_model(3, Flow::credits);
   Meeting meeting(2);
   run_ranks(
       2,
@@ -217,7 +217,7 @@ TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
 
 TEST(Published, ReadersThatHoldViewsSeeWholeVersionsWhileTheWriterRacesThem) {
   constexpr std::uint64_t kVersions = 3000;
-  auto spec = published(6, Flow::credits);
+  auto spec = published_model(6, Flow::credits);
   spec.shape = {64};
   Meeting meeting(3);
   run_ranks(
@@ -250,7 +250,7 @@ TEST(Published, ReadersThatHoldViewsSeeWholeVersionsWhileTheWriterRacesThem) {
 }
 
 TEST(Published, GetFillsASliceOfTheReadersTensor) {
-  auto spec = published(1, Flow::credits);
+  auto spec = published_model(1, Flow::credits);
   spec.dtype = DType::i32;
   spec.shape = {30, 10};
   Meeting meeting(2);
