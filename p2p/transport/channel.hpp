@@ -38,7 +38,8 @@ class Channel {
   virtual std::optional<Status> poll_put(std::uint64_t posted) noexcept = 0;
   /// Begins to read the get's pieces, in order: none is read before the one ahead of it. Returns at
   /// once, except where Capabilities::copies says that the call does all of it: that sets
-  /// Get::engine to null and Get::end, and puts a load_barrier() between pieces.
+  /// Get::engine to null and Get::end, and puts a load_barrier() between pieces. The peer may be
+  /// writing what is read: the pieces around it tell the caller.
   virtual void get(Get& get) noexcept = 0;
   /// Writes an 8-byte word of the peer (a credit). Values of one word become visible in the order
   /// of the calls.

@@ -130,13 +130,11 @@ class ToyChannel final : public Channel {
     const Arena& arena = *own_.arena_of(chunk);
     if (!arena.has_chunk(chunk)) return false;  // adopted memory is copied into an arena first
     const auto first = reinterpret_cast<std::uint64_t>(arena.chunk_data(chunk));
-    return fabric_
-        .with_peer(peer_,
-                   [&](ToyFabric& peer) {
-                     peer.chunks_of(own_.rank).add(chunk, {first}, arena.chunk_bytes(chunk));
-                     peer.local_.ring();
-                   })
-        .ok();
+    const auto tell = [&](ToyFabric& peer) {
+      peer.chunks_of(own_.rank).add(chunk, {first}, arena.chunk_bytes(chunk));
+      peer.local_.ring();
+    };
+    return fabric_.with_peer(peer_, tell).ok();
   }
   std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
