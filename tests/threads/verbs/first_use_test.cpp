@@ -8,7 +8,7 @@
 #include <string>
 
 #include "p2p/transport/verbs/fake/fake_network.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {
