@@ -1,26 +1,18 @@
 // Jobs whose ranks are threads of the test: their settings, the forms of starting them, a meeting
-// point of their ranks, the error that a call threw.
+// point of their ranks.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
-#include <ostream>
 #include <stdexcept>
-#include <string>
-#include <thread>
 
 #include "base/config.hpp"
 #include "runtime/world/in_process.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/soon.hpp"
 #include "weft/world.hpp"
-
-namespace weft {
-
-/// How GoogleTest prints a code.
-inline void PrintTo(Code code, std::ostream* out) { *out << name(code); }
-
-}  // namespace weft
 
 namespace weft::tests {
 
@@ -104,33 +96,5 @@ class Meeting {
   int arrived_ = 0;
   int round_ = 0;
 };
-
-/// The error that `call` threw; code ok if it threw none.
-template <typename Call>
-ErrorDetail thrown_by(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.detail();
-  }
-  ErrorDetail none;
-  none.code = Code::ok;
-  return none;
-}
-
-/// Polls until `holds` does, for at most five seconds.
-template <typename Condition>
-bool soon(Condition&& holds) {
-  const auto end = Deadline::after(std::chrono::seconds(5));
-  while (!holds()) {
-    if (end.passed()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace weft::tests

@@ -36,8 +36,7 @@ TEST(LateSparseCalls, EndInTimeAndGoOnWhenMadeAgain) {
           table.push_lookup(ids, gradients, ids, rows, Deadline::after(milliseconds(50)));
       EXPECT_EQ(status.code(), Code::timeout) << status.text();
       status = table.lookup(ids, rows);
-      EXPECT_EQ(status.code(), Code::bad_argument) << status.text();
-      EXPECT_TRUE(contains(status.text(), "push_lookup() has not ended")) << status.text();
+      EXPECT_TRUE(tells(status, Code::bad_argument, {"push_lookup() has not ended"}));
     }
     meeting.wait();
     table.push_lookup(ids, gradients, ids, rows).or_throw();
@@ -59,8 +58,7 @@ TEST(LostSparseWorkers, EndSynchronousTablesAndAreNamed) {
       meeting.wait();
       SparseTable* const tables[] = {table.get()};
       const Status status = server.serve({}, tables);
-      EXPECT_EQ(status.code(), Code::closed) << status.text();
-      EXPECT_TRUE(contains(status.text(), "rank 0 closed table \"rows\"")) << status.text();
+      EXPECT_TRUE(tells(status, Code::closed, {"rank 0 closed table \"rows\""}));
     } else {
       if (world.rank() == 1) table->push(ids, rows).or_throw();
       if (world.rank() == 0) table.reset();

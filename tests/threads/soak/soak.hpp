@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/seeds.hpp"
@@ -54,11 +53,11 @@ inline void soak(int count, const Begin& begin) {
       Holdings after;
       // The outstanding work of progress threads holds memory too, on a busy machine for some
       // seconds.
-      const auto until = Clock::now() + std::chrono::seconds(10);
-      while (after.heap >= before.heap + kSlack && Clock::now() < until) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const auto has_settled = [&] {
         after = Holdings();
-      }
+        return after.heap < before.heap + kSlack;
+      };
+      (void)soon(has_settled, std::chrono::seconds(10));
       meeting.wait();
       if (world.rank() == 0) {
         EXPECT_LT(after.heap, before.heap + kSlack) << count << " operations";

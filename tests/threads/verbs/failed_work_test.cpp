@@ -173,9 +173,7 @@ TEST(AnIsolatedRank, IsLostToThoseThatPutIntoIt) {
   // bootstrap connection, and gives that up too. (That connection is TCP over the loopback here,
   // and not isolated.)
   EXPECT_FALSE(seen.of_the_owner[1].ok());
-  EXPECT_EQ(seen.of_the_owner[1].code(), Code::path_failed) << seen.of_the_owner[1].text();
-  EXPECT_TRUE(contains(seen.of_the_owner[1].text(), "rank 0 has given the path up: "))
-      << seen.of_the_owner[1].text();
+  EXPECT_TRUE(tells(seen.of_the_owner[1], Code::path_failed, {"rank 0 has given the path up: "}));
   EXPECT_TRUE(seen.of_the_writer[2].ok());
   EXPECT_TRUE(seen.of_the_owner[2].ok());
 }
