@@ -2,6 +2,11 @@
 # it exits with code 77, or is a GoogleTest program whose tests were all skipped.
 include(GoogleTest)
 
+# Starts a driver: a Python program that starts jobs of its own and judges them. The drivers' modules are in
+# tests/support.
+find_program(WEFT_PYTHON3 python3)
+set(WEFT_DRIVER env PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support ${WEFT_PYTHON3} -B)
+
 add_library(weft_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/test_main.cpp)
 target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
 
@@ -95,5 +100,41 @@ function(weft_command_test name)
                                           SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
   if(TEST_ENVIRONMENT)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${TEST_ENVIRONMENT}")
+  endif()
+endfunction()
+
+# Runs a driver as one CTest test, which is skipped if something that it needs is missing.
+#   weft_driver_test(name SUITE faults DRIVER x.py [TIMEOUT seconds] [ENVIRONMENT NAME=value ...] [NEEDS train_charlm ...]
+#                    [NO_LAUNCHER] [ARGUMENTS args...])
+# The driver gets ARGUMENTS and then, except with NO_LAUNCHER, the launcher and its flags. NEEDS: targets of other folders
+# that the build may leave out.
+function(weft_driver_test name)
+  cmake_parse_arguments(TEST "NO_LAUNCHER" "SUITE;DRIVER;TIMEOUT" "ENVIRONMENT;NEEDS;ARGUMENTS" ${ARGN})
+  set(missing "")
+  if(NOT WEFT_PYTHON3)
+    list(APPEND missing python3)
+  endif()
+  set(launcher "")
+  if(NOT TEST_NO_LAUNCHER)
+    set(launcher ${WEFT_MPIRUN} ${WEFT_MPIRUN_FLAGS})
+    if(NOT WEFT_MPIRUN)
+      list(APPEND missing mpirun)
+    endif()
+  endif()
+  foreach(target IN LISTS TEST_NEEDS)
+    if(NOT TARGET ${target})
+      list(APPEND missing ${target})
+    endif()
+  endforeach()
+  if(missing)
+    list(JOIN missing ", " missing)
+    weft_command_test(${name} SUITE ${TEST_SUITE} COMMAND sh -c "echo 'skipped: needs ${missing}'; exit 77")
+  else()
+    weft_command_test(
+      ${name}
+      SUITE ${TEST_SUITE}
+      TIMEOUT ${TEST_TIMEOUT}
+      ENVIRONMENT ${TEST_ENVIRONMENT}
+      COMMAND ${WEFT_DRIVER} ${CMAKE_CURRENT_SOURCE_DIR}/${TEST_DRIVER} ${TEST_ARGUMENTS} ${launcher})
   endif()
 endfunction()

@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <iostream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
-#include "tests/sim/simulated_job.hpp"
+#include "tests/sim/fresh_seeds.hpp"
 #include "weft/message.hpp"
 
 namespace weft::tests {
@@ -258,16 +256,7 @@ class Player {
 SimOutcome run(std::uint64_t seed, bool losses, Plant plant = Plant::none) {
   Random random(mix(seed ^ 0x6d657373U));
   SimOptions options{.seed = seed, .faults = {}, .plant = plant};
-  const auto up_to = [&](double most) {
-    return most * static_cast<double>(random.below(1000)) / 1000;
-  };
-  options.faults = {.delayed = up_to(0.2),
-                    .reordered = up_to(0.5),
-                    .torn = up_to(1),
-                    .duplicated = up_to(0.3),
-                    .full_queue = up_to(0.2),
-                    .woken = up_to(0.1),
-                    .paused = up_to(0.02)};
+  options.faults = drawn_faults(random);
   if (losses) options.faults.kills = 1;
   options.print = std::getenv("WEFT_TEST_TRACE") != nullptr;
   SimJob job(static_cast<int>(1 + seed % 4), options, simulated_settings());
@@ -285,13 +274,7 @@ void expect_well(std::uint64_t seed, bool losses) {
 }
 
 void expect_fresh_seeds_well(bool losses) {
-  if (const char* seed = std::getenv("WEFT_TEST_SEED"))
-    return expect_well(std::strtoull(seed, nullptr, 0), losses);
-  const bool full = std::getenv("WEFT_TEST_FULL") != nullptr;
-  const std::uint64_t first = std::random_device{}() * std::uint64_t{100'000};
-  const std::uint64_t count = full ? 5'000 : 60;
-  std::cout << count << " fresh seeds from " << first << " on\n";
-  for (std::uint64_t seed = first; seed < first + count; ++seed) expect_well(seed, losses);
+  for_fresh_seeds(60, 5'000, [&](std::uint64_t seed) { expect_well(seed, losses); });
 }
 
 TEST(SimulatedMessages, MatchAsTheModelDoesWhateverTheFabricDoes) {

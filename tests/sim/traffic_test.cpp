@@ -4,25 +4,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
+#include "tests/sim/fresh_seeds.hpp"
 #include "tests/sim/traffic.hpp"
 
 namespace weft::tests {
 namespace {
 
 using p2p::sim::Random;
-
-bool full() { return std::getenv("WEFT_TEST_FULL") != nullptr; }
-
-/// Set by --seed and WEFT_TEST_SEED: run this one alone, and show it.
-const char* given_seed() { return std::getenv("WEFT_TEST_SEED"); }
 
 std::vector<std::uint64_t> past_failures() {
   std::vector<std::uint64_t> seeds;
@@ -41,16 +35,7 @@ SimOptions options_of(std::uint64_t seed, Plant plant) {
   SimOptions options{.seed = seed, .faults = {}, .plant = plant};
   const auto kind = random.below(4);
   if (kind == 0) return options;
-  const auto up_to = [&](double most) {
-    return most * static_cast<double>(random.below(1000)) / 1000;
-  };
-  options.faults = {.delayed = up_to(0.2),
-                    .reordered = up_to(0.5),
-                    .torn = up_to(1),
-                    .duplicated = up_to(0.3),
-                    .full_queue = up_to(0.2),
-                    .woken = up_to(0.1),
-                    .paused = up_to(0.02)};
+  options.faults = drawn_faults(random);
   if (kind == 1 && plant == Plant::none) {
     options.faults.kills = static_cast<int>(random.below(3));
     options.faults.drops = options.faults.kills == 0 || random.chance(0.3) ? 1 : 0;
@@ -86,11 +71,7 @@ void expect_well(std::uint64_t seed) {
 }
 
 TEST(Traffic, ArrivesOnceWholeAndInOrderWhateverHappensToTheJob) {
-  if (const char* seed = given_seed()) return expect_well(std::strtoull(seed, nullptr, 0));
-  const std::uint64_t first = std::random_device{}() * std::uint64_t{100'000};
-  const std::uint64_t count = full() ? 20'000 : 500;
-  std::cout << count << " fresh seeds from " << first << " on\n";
-  for (std::uint64_t seed = first; seed < first + count; ++seed) expect_well(seed);
+  for_fresh_seeds(500, 20'000, [](std::uint64_t seed) { expect_well(seed); });
 }
 
 TEST(Traffic, StillDoesSoWhereItOnceFailed) {

@@ -5,7 +5,7 @@
 
 namespace weft::p2p {
 
-Anteroom::Id Anteroom::enter(const Source& source, Clock::time_point now) {
+PendingConnections::Id PendingConnections::enter(const Source& source, Clock::time_point now) {
   const Connection connection{.source = source, .since = now};
   count_in(connection);
   try {
@@ -17,7 +17,7 @@ Anteroom::Id Anteroom::enter(const Source& source, Clock::time_point now) {
   return last_;
 }
 
-void Anteroom::spoke(Id id) {
+void PendingConnections::spoke(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || found->second.spoke) return;
   Connection speaker = found->second;
@@ -27,26 +27,26 @@ void Anteroom::spoke(Id id) {
   found->second = speaker;
 }
 
-void Anteroom::leave(Id id) {
+void PendingConnections::leave(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   count_out(found->second);
   connections_.erase(found);
 }
 
-void Anteroom::count_in(const Connection& connection) {
+void PendingConnections::count_in(const Connection& connection) {
   ++counts_[connection.spoke][connection.source];
   ++totals_[connection.spoke];
 }
 
-void Anteroom::count_out(const Connection& connection) {
+void PendingConnections::count_out(const Connection& connection) {
   Counts& counts = counts_[connection.spoke];
   const auto count = counts.find(connection.source);
   if (--count->second == 0) counts.erase(count);
   --totals_[connection.spoke];
 }
 
-std::optional<Anteroom::Id> Anteroom::oldest_of_most(bool spoke) const {
+std::optional<PendingConnections::Id> PendingConnections::oldest_of_most(bool spoke) const {
   const Counts& counts = counts_[spoke];
   const auto largest =
       std::max_element(counts.begin(), counts.end(),
@@ -59,19 +59,19 @@ std::optional<Anteroom::Id> Anteroom::oldest_of_most(bool spoke) const {
   return oldest->first;
 }
 
-std::optional<Anteroom::Id> Anteroom::surplus(const Limits& limits) const {
+std::optional<PendingConnections::Id> PendingConnections::surplus(const Limits& limits) const {
   if (totals_[0] > limits.silent) return oldest_of_most(false);
   if (totals_[1] > limits.spoken) return oldest_of_most(true);
   return std::nullopt;
 }
 
-std::optional<Anteroom::Id> Anteroom::spare() const {
+std::optional<PendingConnections::Id> PendingConnections::spare() const {
   const auto silent = oldest_of_most(false);
   return silent ? silent : oldest_of_most(true);
 }
 
-std::vector<Anteroom::Id> Anteroom::late(Clock::time_point now,
-                                         std::chrono::nanoseconds patience) const {
+std::vector<PendingConnections::Id> PendingConnections::late(
+    Clock::time_point now, std::chrono::nanoseconds patience) const {
   std::vector<Id> late;
   for (const auto& [id, connection] : connections_) {
     if (now - connection.since < patience) break;

@@ -18,7 +18,7 @@ namespace weft::p2p {
 /// has the most of them, so that one source can't push out another's. Those that have sent a valid
 /// first record are counted apart from those that have not: silence costs only the silent.
 /// One thread at a time.
-class Anteroom {
+class PendingConnections {
  public:
   /// Never used again.
   using Id = std::uint64_t;

@@ -124,7 +124,7 @@ std::string ShmFabric::on_connect(Link& link, std::span<const std::byte> bytes,
   Partner& partner = partners_[static_cast<std::size_t>(link.wireup.client.from)];
   link.wireup.stage = Stage::proved;
   link.rank = partner.rank;
-  anteroom_.leave(held->second.place);
+  pending_.leave(held->second.place);
   partner.links.push_back(std::move(held->second.link));
   pending_connections_.erase(held);
   open_channel(partner, link, *message, std::move(descriptors));

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 /// are kept for.
 constexpr std::size_t kMaxPendingConnections = 16;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
-constexpr Anteroom::Limits kNoPendingConnection{.silent = 0, .spoken = kUnlimited};
+constexpr PendingConnections::Limits kNoPendingConnection{.silent = 0, .spoken = kUnlimited};
 /// Until others get their turn on the thread.
 constexpr int kAdmittedAtATime = 32;
 constexpr std::chrono::milliseconds kTick = 100ms;
@@ -221,10 +221,10 @@ void ShmFabric::take_in(os::Fd socket) {
                                             fmt::format("it is of user {}", process.uid));
   try {
     auto link = make_link(std::move(socket));
-    Anteroom::Source source{};
+    PendingConnections::Source source{};
     std::memcpy(source.data(), &process.pid, sizeof process.pid);
-    const Anteroom::Id place = anteroom_.enter(source);
-    if (processes_.contains(process.pid)) anteroom_.spoke(place);
+    const PendingConnections::Id place = pending_.enter(source);
+    if (processes_.contains(process.pid)) pending_.spoke(place);
     const Link::Id id = link->id();
     pending_connections_[id] = {.link = std::move(link), .place = place};
   } catch (const Error& error) {
@@ -243,7 +243,7 @@ void ShmFabric::pause() {
 
 void ShmFabric::tick() {
   if (!uncalled_.empty()) call_again();
-  for (const Anteroom::Id place : anteroom_.late(Clock::now(), kPatience))
+  for (const PendingConnections::Id place : pending_.late(Clock::now(), kPatience))
     for (const auto& [id, pending] : pending_connections_)
       if (pending.place == place) reject(*pending.link, "it did not say in time which rank it is");
   if (paused_) {
@@ -254,8 +254,8 @@ void ShmFabric::tick() {
 }
 
 /// Not to be called by a link, as it goes at once: its descriptor is needed.
-bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
-  const auto place = anteroom_.surplus(limits);
+bool ShmFabric::crowd_one_out(const PendingConnections::Limits& limits) {
+  const auto place = pending_.surplus(limits);
   if (!place) return false;
   const auto pending =
       std::find_if(pending_connections_.begin(), pending_connections_.end(),
@@ -263,7 +263,7 @@ bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
   local_.rejected_connections.note(*local_.log, "the Unix socket",
                                    fmt::format("pid {}", pending->second.link->peer().pid),
                                    "it is no rank's process, and too many others called");
-  anteroom_.leave(*place);
+  pending_.leave(*place);
   pending_connections_.erase(pending);
   return true;
 }
@@ -295,7 +295,7 @@ void ShmFabric::on_end(Link& link) {
 
 void ShmFabric::drop_pending_connection(Link::Id id) {
   if (const auto found = pending_connections_.find(id); found != pending_connections_.end())
-    anteroom_.leave(found->second.place);
+    pending_.leave(found->second.place);
   // Not at once: the link may be the caller.
   progress_.post([this, id] { pending_connections_.erase(id); });
 }

@@ -60,7 +60,7 @@ class ShmFabric final : public Fabric {
   void on_end(Link& link);
   void drop_pending_connection(Link::Id id);
   void reject(Link& link, const std::string& reason);
-  bool crowd_one_out(const Anteroom::Limits& limits);
+  bool crowd_one_out(const PendingConnections::Limits& limits);
   os::Fd make_caller();
   void pause();
   void tick();
@@ -97,13 +97,13 @@ class ShmFabric final : public Fabric {
   std::set<pid_t> processes_;      ///< of this host's ranks
   Link::Id last_link_ = 0;
   /// Accepted, not yet introduced. A process of the job counts as having spoken there.
-  Anteroom anteroom_;
+  PendingConnections pending_;
   struct PendingConnection {
     std::unique_ptr<Link> link;
-    Anteroom::Id place = 0;
+    PendingConnections::Id place = 0;
   };
   std::map<Link::Id, PendingConnection>
-      pending_connections_;           ///< those in the anteroom, and those that go from it
+      pending_connections_;           ///< in pending_, or on its way out of it
   std::set<int> uncalled_;            ///< ranks whose backlog was full
   Timer ticks_;                       ///< while there are unauthenticated clients or uncalled ranks
   bool paused_ = false;               ///< this process lacks descriptors

@@ -35,8 +35,8 @@ os::Fd make_listener(const IpAddress& ip) {
 
 /// Addresses that one caller may take in turn are one source: of IPv6 a network of 64 bits, of IPv4
 /// the loopback network.
-Anteroom::Source source_of(const IpAddress& ip) {
-  Anteroom::Source source = ip;
+PendingConnections::Source source_of(const IpAddress& ip) {
+  PendingConnections::Source source = ip;
   if (!is_ipv4(ip)) std::fill(source.begin() + 8, source.end(), std::byte{0});
   if (is_ipv4(ip) && ip[12] == std::byte{127})
     std::fill(source.begin() + 13, source.end(), std::byte{0});
@@ -123,7 +123,7 @@ void Acceptor::admit(int listener) {
 /// Whether accepting may be tried again after this error.
 bool Acceptor::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
-  if (const auto pending = anteroom_.spare()) {
+  if (const auto pending = pending_.spare()) {
     crowd_out(*pending);
     return true;
   }
@@ -141,7 +141,7 @@ void Acceptor::take_in(os::Fd socket, const IpAddress& from) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int fd = socket.get();
-  const Id id = anteroom_.enter(source_of(from));
+  const Id id = pending_.enter(source_of(from));
   try {
     pending_connections_[id] = {.socket = Watched(progress_, std::move(socket), EPOLLIN,
                                                   [this, id](std::uint32_t) { on_bytes(id); }),
@@ -166,11 +166,11 @@ void Acceptor::keep_within_limits(int newest) {
   const auto ranks = static_cast<std::size_t>(identity_.job_size());
   const bool is_scarce =
       static_cast<std::size_t>(newest) + ranks + kSpareDescriptors >= os::descriptor_limit();
-  const Anteroom::Limits limits = is_scarce
-                                      ? Anteroom::Limits{.silent = 1, .spoken = ranks}
-                                      : Anteroom::Limits{.silent = kMaxPendingConnections,
-                                                         .spoken = kMaxPendingConnections + ranks};
-  while (const auto pending = anteroom_.surplus(limits)) crowd_out(*pending);
+  const PendingConnections::Limits limits =
+      is_scarce ? PendingConnections::Limits{.silent = 1, .spoken = ranks}
+                : PendingConnections::Limits{.silent = kMaxPendingConnections,
+                                             .spoken = kMaxPendingConnections + ranks};
+  while (const auto pending = pending_.surplus(limits)) crowd_out(*pending);
 }
 
 void Acceptor::on_bytes(Id id) {
@@ -215,7 +215,7 @@ void Acceptor::on_handshake(Id id, PendingConnection& pending) {
   }
   pending.answer = identity_.answer(pending.handshake);
   pending.answered = true;
-  anteroom_.spoke(id);
+  pending_.spoke(id);
   if (!send_record(pending.socket.get(), pending.answer)) release(id);
 }
 
@@ -237,10 +237,10 @@ void Acceptor::on_proof(Id id, PendingConnection& pending) {
 
 bool Acceptor::tick() {
   const auto now = Clock::now();
-  for (const Id id : anteroom_.late(now, patience_))
+  for (const Id id : pending_.late(now, patience_))
     reject(id, "it did not say in time which rank it is");
   if (paused_ && now >= resume_at_) resume();
-  return paused_ || !anteroom_.empty();
+  return paused_ || !pending_.empty();
 }
 
 void Acceptor::reject(Id id, const std::string& reason) {
@@ -258,7 +258,7 @@ void Acceptor::crowd_out(Id id) {
 }
 
 void Acceptor::release(Id id) {
-  anteroom_.leave(id);
+  pending_.leave(id);
   pending_connections_.erase(id);
 }
 

@@ -23,7 +23,7 @@ namespace weft::p2p {
 
 /// Listens at the addresses that are announced and at no others. A connection is an unauthenticated
 /// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
-/// anteroom, which it loses where too many others come. Unauthenticated clients are never the
+/// pending, which it loses where too many others come. Unauthenticated clients are never the
 /// reason to accept no rank. Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
@@ -65,7 +65,7 @@ class Acceptor {
     ExactRead in;
   };
 
-  using Id = Anteroom::Id;
+  using Id = PendingConnections::Id;
 
   bool try_listen(const std::vector<IpAddress>& ips, std::uint16_t wanted);
   void admit(int listener);
@@ -91,8 +91,8 @@ class Acceptor {
   std::uint16_t port_ = 0;
   std::vector<os::Fd> unopened_;
   std::vector<Watched> listeners_;
-  Anteroom anteroom_;
-  std::map<Id, PendingConnection> pending_connections_;  ///< those in the anteroom
+  PendingConnections pending_;
+  std::map<Id, PendingConnection> pending_connections_;  ///< those in pending_
   bool paused_ = false;                                  ///< this process lacks descriptors
   Clock::time_point resume_at_;
 };

@@ -8,7 +8,7 @@
 #include "tests/conformance/body.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
-#include "tests/threads/slots/edges.hpp"
+#include "tests/support/edges.hpp"
 
 namespace weft::conformance {
 namespace {

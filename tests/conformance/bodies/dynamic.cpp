@@ -6,7 +6,7 @@
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/settings.hpp"
-#include "tests/threads/slots/edges.hpp"
+#include "tests/support/edges.hpp"
 
 namespace weft::conformance {
 namespace {

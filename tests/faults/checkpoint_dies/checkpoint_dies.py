@@ -14,21 +14,18 @@ import itertools
 import os
 import random
 import re
-import subprocess
-import sys
 import tempfile
+
+from jobs import Failed, draw_seed, expect, is_full, job
+from jobs import run as run_job
 
 END = 6
 TABLES = ("dense", "sparse")
 CALLS = ("mkdir", "create", "write", "fsync", "rename", "rename manifest", "remove")
 
 
-class Failure(Exception):
-    pass
-
-
 def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    done = run_job(command, seconds=120)
     shown = {table: {} for table in TABLES}
     first = {}
     for table, version, value in re.findall(r"(dense|sparse) (\d+) (\w{16})", done.stdout):
@@ -47,8 +44,8 @@ def finished(folder, table):
 def check(shown, expected):
     for table in TABLES:
         for version, value in shown[table].items():
-            if expected[table][version] != value:
-                raise Failure(f"{table}, version {version}: {value}, undisturbed {expected[table][version]}")
+            undisturbed = expected[table][version]
+            expect(undisturbed == value, f"{table}, version {version}: {value}, undisturbed {undisturbed}")
 
 
 def kill_at(step, given, expected):
@@ -56,22 +53,18 @@ def kill_at(step, given, expected):
     with tempfile.TemporaryDirectory() as folder:
         ranks = [given.program, folder, str(END)]
         killer = ["env", f"LD_PRELOAD={given.killer}", f"WEFT_TEST_KILL_FOLDER={folder}", f"WEFT_TEST_KILL_STEP={step}"]
-        done, shown, _ = run([*given.mpirun, "-n", "2", *ranks, ":", "-n", "1", *killer, *ranks])
+        done, shown, _ = run([*job(given.mpirun, 2, *ranks), ":", "-n", "1", *killer, *ranks])
         check(shown, expected)
         killed = re.search(r"killed before (.*)", done.stdout)
-        if not killed and done.returncode != 0:
-            raise Failure(f"no server was killed, but the job failed:\n{done.stdout}")
+        expect(killed or done.returncode == 0, f"no server was killed, but the job failed:\n{done.stdout}")
         newest = {table: finished(folder, table) for table in TABLES}
         servers = 1 + step % 3
-        done, shown, first = run([*given.mpirun, "-n", str(1 + servers), *ranks])
-        if done.returncode != 0:
-            raise Failure(f"restored on {servers} servers, it failed:\n{done.stdout}")
-        if first != newest:
-            raise Failure(f"{newest} were finished, on {servers} servers it began with {first}:\n{done.stdout}")
+        done, shown, first = run(job(given.mpirun, 1 + servers, *ranks))
+        expect(done.returncode == 0, f"restored on {servers} servers, it failed:\n{done.stdout}")
+        expect(first == newest, f"{newest} were finished, on {servers} servers it began with {first}:\n{done.stdout}")
         check(shown, expected)
         for table in TABLES:
-            if END not in shown[table]:
-                raise Failure(f"{table} did not come to its end:\n{done.stdout}")
+            expect(END in shown[table], f"{table} did not come to its end:\n{done.stdout}")
         return killed.group(1) if killed else None
 
 
@@ -82,16 +75,16 @@ def main():
     parser.add_argument("killer")
     parser.add_argument("mpirun", nargs=argparse.REMAINDER)
     given = parser.parse_args()
-    seed = int(os.environ.get("WEFT_TEST_SEED", random.randrange(1 << 32)))
-    print(f"seed {seed}")
-    random.seed(seed)
+    draw_seed()
     with tempfile.TemporaryDirectory() as folder:
-        done, expected, first = run([*given.mpirun, "-n", "3", given.program, folder, str(END)])
+        done, expected, first = run(job(given.mpirun, 3, given.program, folder, END))
         newest = {table: finished(folder, table) for table in TABLES}
-    if done.returncode != 0 or first != {table: 0 for table in TABLES} or min(newest.values()) < END - 2:
-        sys.exit(f"undisturbed, it began with {first} and finished {newest}:\n{done.stdout}")
-
-    if given.full or os.environ.get("WEFT_TEST_FULL", "0") not in ("", "0"):
+    begun = done.returncode == 0 and first == {table: 0 for table in TABLES}
+    expect(
+        begun and min(newest.values()) >= END - 2,
+        f"undisturbed, it began with {first} and finished {newest}:\n{done.stdout}",
+    )
+    if given.full or is_full():
         steps = itertools.count(1)
     else:
         steps = random.sample(range(1, 70), 6)  # there are some 72
@@ -99,15 +92,14 @@ def main():
     for step in steps:
         try:
             call = kill_at(step, given, expected)
-        except Failure as failure:
-            sys.exit(f"killed before call {step}: {failure}")
+        except Failed as failure:
+            raise Failed(f"killed before call {step}: {failure}") from None
         if call is None:
             break
         met[call] += 1
     print(f"killed before {dict(met)}")
     missed = [call for call in CALLS if call not in met]
-    if not met or (missed and sum(met.values()) > 50):
-        sys.exit(f"some calls were not met: {missed}")
+    expect(met and not (missed and sum(met.values()) > 50), f"some calls were not met: {missed}")
 
 
 main()

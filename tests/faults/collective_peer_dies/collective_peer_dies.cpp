@@ -64,20 +64,12 @@ void go_on_until_it_dies(World& world, std::string_view kind, int milliseconds, 
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  World world = World::join();
-  const int rank = world.rank();
-  Checks checks(rank);
-  try {
+  return tests::run_as_survivor([&](World& world, Checks& checks) {
     go_on_until_it_dies(world, argv[1], std::atoi(argv[2]), checks);
     Collectives rest = Collectives::open(world, std::array{0, 1, 2});
     const Tensor one = world.allocate(DType::i32, {1});
     one.as<std::int32_t>()[0] = 1;
     rest.run(all_reduce(one, Reduction::sum)).or_throw();
     checks.expect(one.as<std::int32_t>()[0] == kVictim, "the others' sum is wrong");
-  } catch (const std::exception& error) {
-    checks.expect(false, error.what());
-  }
-  (void)world.leave(Deadline::after(std::chrono::seconds(10)));
-  if (checks.passed()) std::printf("rank %d survived\n", rank);
-  return checks.passed() ? 0 : 1;
+  });
 }

@@ -5,36 +5,17 @@ the three others must report that all its checks passed.
 Usage: collective_peer_dies.py PROGRAM MPIRUN [FLAG ...]
 """
 
-import os
-import subprocess
 import sys
+
+from jobs import expect_survivors, job, run
 
 KINDS = ["barrier", "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather",
          "scatter", "all_to_all", "scan"]
-
-
 BY_ROUNDS = {"WEFT_FABRIC": "tcp",
              "WEFT_COLL": "barrier=doubling,broadcast=ring,all_reduce=doubling,all_gather=ring"}
 
-
-def survives(job, settings, what):
-    done = subprocess.run(job, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=60, env=os.environ | settings)
-    survivors = sum(f"rank {rank} survived" in done.stdout for rank in range(3))
-    if survivors != 3:
-        print(done.stdout)
-        print(f"{what}: {survivors} of 3 ranks survived as they must")
-    return survivors == 3
-
-
-def main():
-    program, mpirun = sys.argv[1], sys.argv[2:]
-    for index, kind in enumerate(KINDS):
-        job = [*mpirun, "--enable-recovery", "-n", "4", program, kind, str(2 + 3 * index)]
-        if not survives(job, {}, kind) or not survives(job, BY_ROUNDS, f"{kind} over TCP"):
-            return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+program, *mpirun = sys.argv[1:]
+for index, kind in enumerate(KINDS):
+    for settings, what in (({}, kind), (BY_ROUNDS, f"{kind} over TCP")):
+        done = run(job(mpirun, 4, program, kind, 2 + 3 * index, survive=True), seconds=60, **settings)
+        expect_survivors(done.stdout, range(3), what)

@@ -10,98 +10,43 @@ same factor.
 
 import argparse
 import os
-import queue
 import random
-import re
-import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 
+from jobs import Failed, Job, draw_seed, expect, expect_nothing_left, is_full, job, repeat
 from traces import Traces, enter_room
 
 RANKS = 4
 # Limits of steps that the test does not measure; a machine on which a survivor ends within a second needs a tenth of
 # these times.
 START_S, END_S, CLEAN_S = 30, 15, 3
-LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|ended: (\w+) peer (-?\d+): (.*))")
+LINE = r"rank (\d+) pid (\d+) time ([\d.]+) (joined|ended: (\w+) peer (-?\d+): (.*))"
 
 
-class Failed(Exception):
-    pass
-
-
-class Job:
-    """mpirun and the lines of its ranks."""
-
-    def __init__(self, command, private_tmp, patience):
-        self.patience = patience
-        self.lines = queue.Queue()
-        self.output = []
-        self.mpirun = subprocess.Popen(
-            command,
-            env={**os.environ, "TMPDIR": private_tmp},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        for line in self.mpirun.stdout:
-            self.output.append(line)
-            # Two ranks' lines may share one of mpirun's.
-            for match in LINE.finditer(line):
-                self.lines.put(match)
-
-    def next_line(self, end):
-        try:
-            return self.lines.get(timeout=max(0.0, end - time.monotonic()))
-        except queue.Empty:
-            raise Failed("the ranks' lines did not come in time") from None
-
-    def joined(self):
-        pids = {}
-        began = time.monotonic()
-        while len(pids) < RANKS:
-            line = self.next_line(began + START_S * self.patience)
-            if line[4] != "joined":
-                raise Failed(f"a rank ended before anyone was killed: {line[0]}")
-            pids[int(line[1])] = int(line[2])
-        print(f"    joined after {time.monotonic() - began:.1f} s", flush=True)
-        return pids
-
-    def wait(self):
-        seconds = END_S * self.patience
-        try:
-            self.mpirun.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"mpirun still ran {seconds:.0f} s after the ranks had ended") from None
-
-    def stop(self):
-        if self.mpirun.poll() is None:
-            self.mpirun.terminate()
-            try:
-                self.mpirun.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self.mpirun.kill()
+def joined(ranks, patience):
+    pids = {}
+    began = time.monotonic()
+    while len(pids) < RANKS:
+        line, _ = ranks.next_line(began + START_S * patience)
+        expect(line[4] == "joined", f"a rank ended before anyone was killed: {line[0]}")
+        pids[int(line[1])] = int(line[2])
+    print(f"    joined after {time.monotonic() - began:.1f} s", flush=True)
+    return pids
 
 
 def check_survivor(line, victim, killed_at, limit_s):
     rank, code, peer, text = line[1], line[5], line[6], line[7]
     took = float(line[3]) - killed_at
-    if code != "peer_failed" or int(peer) != victim or f"rank {victim}" not in text:
-        raise Failed(f"rank {rank} must end with peer_failed naming rank {victim}: {line[0]}")
-    if took > limit_s:
-        raise Failed(f"rank {rank} ended {took:.2f} s after the kill: {line[0]}")
+    named = code == "peer_failed" and int(peer) == victim and f"rank {victim}" in text
+    expect(named, f"rank {rank} must end with peer_failed naming rank {victim}: {line[0]}")
+    expect(took <= limit_s, f"rank {rank} ended {took:.2f} s after the kill: {line[0]}")
     return took
 
 
-def kill_one(job, traces, victim, delay_s, limit_s):
-    pids = job.joined()
+def kill_one(ranks, traces, victim, delay_s, limit_s):
+    pids = joined(ranks, limit_s)
     time.sleep(delay_s)
     traces.look_at(list(pids.values()))
     killed_at = time.monotonic()
@@ -112,35 +57,20 @@ def kill_one(job, traces, victim, delay_s, limit_s):
     slowest = 0.0
     ended = set()
     while len(ended) < RANKS - 1:
-        line = job.next_line(killed_at + limit_s + 4)
+        line, _ = ranks.next_line(killed_at + limit_s + 4)
         ended.add(line[1])
         slowest = max(slowest, check_survivor(line, victim, killed_at, limit_s))
-    job.wait()
+    ranks.wait(END_S * limit_s)
     return slowest
 
 
-def expect_clean(traces, patience):
-    end = time.monotonic() + CLEAN_S * patience  # the kernel may need a moment for a large process
-    while left := traces.left():
-        if time.monotonic() > end:
-            raise Failed("left behind: " + ", ".join(left))
-        time.sleep(0.05)
-
-
 def one_run(command, victim, delay_s, limit_s):
-    private_tmp = tempfile.mkdtemp(prefix="job-")
-    traces = Traces(private_tmp)
-    job = Job(command, private_tmp, limit_s)
-    try:
-        slowest = kill_one(job, traces, victim, delay_s, limit_s)
-        expect_clean(traces, limit_s)
-        return slowest
-    except Failed:
-        print("".join(job.output), flush=True)
-        raise
-    finally:
-        job.stop()
-        shutil.rmtree(private_tmp, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as private_tmp:
+        traces = Traces(private_tmp)
+        with Job(command, LINE, TMPDIR=private_tmp) as ranks:
+            slowest = kill_one(ranks, traces, victim, delay_s, limit_s)
+            expect_nothing_left(traces, CLEAN_S * limit_s)
+            return slowest
 
 
 def arguments():
@@ -153,31 +83,26 @@ def arguments():
     parser.add_argument("program")
     parser.add_argument("mpirun", nargs=argparse.REMAINDER)
     given = parser.parse_args()
-    full = given.full or os.environ.get("WEFT_TEST_FULL", "0") not in ("", "0")
-    given.runs = given.runs or (25 if full else 5)
-    if given.seed is None:
-        given.seed = int(os.environ.get("WEFT_TEST_SEED", random.SystemRandom().getrandbits(32)))
+    given.runs = given.runs or (25 if given.full or is_full() else 5)
+    if given.seed is not None:
+        os.environ["WEFT_TEST_SEED"] = str(given.seed)
     return given
 
 
 def main():
     given = arguments()
     enter_room(given.program)
-    seed = f"WEFT_TEST_SEED={given.seed} repeats them"
-    print(f"{given.runs} runs of {given.mode}; {seed}", flush=True)
-    dice = random.Random(given.seed)
-    command = [*given.mpirun, "--enable-recovery", "-n", str(RANKS), given.program, given.mode]
-    failures = 0
-    for run in range(1, given.runs + 1):
-        victim, delay_s = dice.randrange(RANKS), dice.uniform(0, 1)
-        what = f"run {run}: rank {victim} killed {delay_s:.3f} s after the last join"
-        try:
-            slowest = one_run(command, victim, delay_s, given.limit)
-            print(f"{what}; the last survivor ended after {slowest * 1000:.0f} ms", flush=True)
-        except Failed as failure:
-            failures += 1
-            print(f"{what}: failed: {failure}", flush=True)
-    sys.exit(f"failed: {failures} of {given.runs} runs" if failures else 0)
+    print(f"{given.runs} runs of {given.mode}")
+    draw_seed()
+    command = job(given.mpirun, RANKS, given.program, given.mode, survive=True)
+
+    def kill_a_rank(_):
+        victim, delay_s = random.randrange(RANKS), random.uniform(0, 1)
+        print(f"rank {victim} is killed {delay_s:.3f} s after the last join", flush=True)
+        slowest = one_run(command, victim, delay_s, given.limit)
+        return f"the last survivor ended after {slowest * 1000:.0f} ms"
+
+    repeat(given.runs, kill_a_rank)
 
 
 main()

@@ -15,7 +15,6 @@ runs no rank for some time may delay that: a cell whose only failure is this del
 import argparse
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import tempfile
 import time
 
 from cells import DEAD_AFTER_S, INIT_TIMEOUT_S, LINK_FAULTS, RANKS, all_cells, outcome, quick_cells, seen_within_s
+from jobs import Failed, expect, expect_nothing_left, is_full, job, running
 from traces import Traces, alive, enter_room
 
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|fault|seen ([\d.]+)|ended: (\w+) peer (-?\d+): ?(.*))")
@@ -33,10 +33,6 @@ WRAPPER = '"$@"; echo "exit of rank $OMPI_COMM_WORLD_RANK: $?"'
 LONGEST_S = 45
 LAUNCHER_S = 2
 TRIES = 3
-
-
-class Failed(Exception):
-    pass
 
 
 class Late(Failed):
@@ -71,25 +67,19 @@ def was_left_behind(cell, run, rank):
 
 
 def check_survivor(cell, run, rank, wanted):
-    if rank not in run.ended:
-        raise Failed(f"rank {rank} did not say how it ended")
+    expect(rank in run.ended, f"rank {rank} did not say how it ended")
     at, code, peer, text = run.ended[rank]
     took = at - run.fault_at
     if was_left_behind(cell, run, rank):
         return
-    if code not in wanted.codes:
-        raise Failed(f"rank {rank} must end with {' or '.join(wanted.codes)}: {code}: {text}")
-    if took > wanted.within_s:
-        raise Failed(f"rank {rank} ended {took:.2f} s after the fault, not {wanted.within_s}: {text}")
-    if code != "ok" and peer != cell.victim:
-        raise Failed(f"rank {rank} blames rank {peer}: {text}")
+    expect(code in wanted.codes, f"rank {rank} must end with {' or '.join(wanted.codes)}: {code}: {text}")
+    expect(took <= wanted.within_s, f"rank {rank} ended {took:.2f} s after the fault, not {wanted.within_s}: {text}")
+    expect(code == "ok" or peer == cell.victim, f"rank {rank} blames rank {peer}: {text}")
     # A rank that learned of the end from a rank that left knows whose end it was, but not the cause.
     for words in wanted.says[:1] if TOLD in text else wanted.says:
-        if words not in text:
-            raise Failed(f"rank {rank} does not say \"{words}\": {text}")
+        expect(words in text, f"rank {rank} does not say \"{words}\": {text}")
     status = 0 if code == "ok" else 3
-    if run.exits.get(rank) != status:
-        raise Failed(f"rank {rank} must exit with {status}, not {run.exits.get(rank)}")
+    expect(run.exits.get(rank) == status, f"rank {rank} must exit with {status}, not {run.exits.get(rank)}")
 
 
 def check_sight(cell, run, rank, full):
@@ -101,8 +91,7 @@ def check_sight(cell, run, rank, full):
     ended_at, _, _, text = run.ended[rank]
     was_told = TOLD in text or was_left_behind(cell, run, rank)
     seen_at = run.seen.get(rank, ended_at if was_told else None)
-    if seen_at is None:
-        raise Failed(f"the recorder of rank {rank} knows nothing of the end of rank {cell.victim}")
+    expect(seen_at is not None, f"the recorder of rank {rank} knows nothing of the end of rank {cell.victim}")
     took = seen_at - run.fault_at
     if took > within:
         raise Late(f"rank {rank} saw it {took:.3f} s after the fault, not {within}")
@@ -112,22 +101,21 @@ def check_sight(cell, run, rank, full):
 def check(cell, run, given):
     """The longest of check_sight()."""
     wanted = outcome(cell, given.ends)
-    if run.fault_at is None:
-        raise Failed("the fault did not happen")
+    expect(run.fault_at is not None, "the fault did not happen")
     survivors = [rank for rank in range(RANKS) if rank != cell.victim]
     for rank in survivors:
         check_survivor(cell, run, rank, wanted)
-    if not any(wanted.one_says in ended[3] for ended in run.ended.values()):
-        raise Failed(f"no rank says \"{wanted.one_says}\"")
-    if run.exits.get(cell.victim) != wanted.victim_exit:
-        raise Failed(f"the victim must exit with {wanted.victim_exit}, not {run.exits.get(cell.victim)}")
+    said = any(wanted.one_says in ended[3] for ended in run.ended.values())
+    expect(said, f"no rank says \"{wanted.one_says}\"")
+    victim_exit = run.exits.get(cell.victim)
+    expect(victim_exit == wanted.victim_exit, f"the victim must exit with {wanted.victim_exit}, not {victim_exit}")
     return max(check_sight(cell, run, rank, given.full) for rank in survivors)
 
 
-def read_until_survived(job, victim, pids, patience_s):
+def read_until_survived(process, victim, pids, patience_s):
     """The job's output. A victim that never joined does not end by itself: kills it `patience_s` after the others."""
     output = []
-    for line in job.stdout:
+    for line in process.stdout:
         output.append(line)
         for m in LINE.finditer(line):
             pids[int(m[1])] = int(m[2])
@@ -143,28 +131,23 @@ def read_until_survived(job, victim, pids, patience_s):
     return "".join(output)
 
 
-def end_launcher(job):
+def end_launcher(process):
     """Ends the launcher, which may not notice that ranks of another host have ended."""
     try:
-        job.communicate(timeout=LAUNCHER_S)
+        process.communicate(timeout=LAUNCHER_S)
     except subprocess.TimeoutExpired:
-        job.terminate()
-        job.communicate()
+        process.terminate()
+        process.communicate()
 
 
 def launcher(cell, mpirun, settings):
-    flags = ["--enable-recovery", "-n", str(RANKS)]
     if cell.hosts == 1:
-        return [*mpirun, *flags]
-    for name in settings:
-        flags += ["-x", name]
-    return [mpirun[0], *os.environ["HOSTS_MPIRUN"].split(), "--host", "host1:1,host2:2", *flags]
+        return mpirun
+    passed_on = [word for name in settings for word in ("-x", name)]
+    return [mpirun[0], *os.environ["HOSTS_MPIRUN"].split(), "--host", "host1:1,host2:2", *passed_on]
 
 
 def run_cell(cell, given):
-    private_tmp = tempfile.mkdtemp(prefix="job-")
-    traces = Traces(private_tmp)
-    pids = {}
     settings = {
         "WEFT_DEAD_AFTER": f"{DEAD_AFTER_S:.0f}s",
         "WEFT_INIT_TIMEOUT": f"{INIT_TIMEOUT_S:.0f}s",
@@ -172,41 +155,31 @@ def run_cell(cell, given):
     }
     if cell.hosts > 1:
         settings["WEFT_IFACE"] = "eth1"
-    command = [*launcher(cell, given.mpirun, settings), "sh", "-c", WRAPPER, "sh", given.program]
-    job = subprocess.Popen(
-        ["timeout", str(LONGEST_S), *command, *cell.arguments()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "TMPDIR": private_tmp, **settings},
-    )
-    output = ""
-    try:
-        # The victim behind a cut link ends by itself, at its own time.
-        patience_s = LONGEST_S if cell.fault in LINK_FAULTS else 1
-        output = read_until_survived(job, cell.victim, pids, patience_s)
-        end_launcher(job)
-        traces.pids = list(pids.values())
-        run = Run(output)
-        slowest = check(cell, run, given)
-        end = time.monotonic() + 3
-        while left := traces.left():
-            if time.monotonic() > end:
-                raise Failed("left behind: " + ", ".join(left))
-            time.sleep(0.05)
-        return run, slowest
-    except Failed:
-        print(output, flush=True)
-        raise
-    finally:
-        if job.poll() is None:
-            job.kill()
-        if cell.hosts > 1:
-            subprocess.run(["on", "host1", "ip", "link", "set", "eth1", "up"], check=True)
-        for pid in pids.values():
-            if alive(pid):
-                os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(private_tmp, ignore_errors=True)
+    ranks = ["sh", "-c", WRAPPER, "sh", given.program, *cell.arguments()]
+    command = job(launcher(cell, given.mpirun, settings), RANKS, *ranks, survive=True)
+    # The victim behind a cut link ends by itself, at its own time.
+    patience_s = LONGEST_S if cell.fault in LINK_FAULTS else 1
+    pids, output = {}, ""
+    with tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as private_tmp:
+        traces = Traces(private_tmp)
+        try:
+            with running(["timeout", str(LONGEST_S), *command], TMPDIR=private_tmp, **settings) as process:
+                output = read_until_survived(process, cell.victim, pids, patience_s)
+                end_launcher(process)
+            traces.pids = list(pids.values())
+            run = Run(output)
+            slowest = check(cell, run, given)
+            expect_nothing_left(traces, 3)
+            return run, slowest
+        except Failed:
+            print(output, flush=True)
+            raise
+        finally:
+            if cell.hosts > 1:
+                subprocess.run(["on", "host1", "ip", "link", "set", "eth1", "up"], check=True)
+            for pid in pids.values():
+                if alive(pid):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def arguments():
@@ -218,7 +191,7 @@ def arguments():
     parser.add_argument("program")
     parser.add_argument("mpirun", nargs=argparse.REMAINDER)
     given = parser.parse_args()
-    given.full = given.full or os.environ.get("WEFT_TEST_FULL", "0") not in ("", "0")
+    given.full = given.full or is_full()
     return given
 
 

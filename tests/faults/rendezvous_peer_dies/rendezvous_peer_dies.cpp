@@ -76,16 +76,8 @@ void exchange(World& world, Rendezvous& rendezvous, Checks& checks) {
 }  // namespace
 
 int main() {
-  World world = World::join();
-  const int rank = world.rank();
-  Checks checks(rank);
-  try {
+  return tests::run_as_survivor([](World& world, Checks& checks) {
     auto rendezvous = Rendezvous::open(world);
     exchange(world, rendezvous, checks);
-  } catch (const std::exception& error) {
-    checks.expect(false, error.what());
-  }
-  (void)world.leave(Deadline::after(std::chrono::seconds(10)));
-  if (checks.passed()) std::printf("rank %d survived\n", rank);
-  return checks.passed() ? 0 : 1;
+  });
 }

@@ -154,13 +154,6 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; i += 3)
     kills.push_back(
         {std::atoi(argv[i]), std::atoi(argv[i + 1]), kWorkers + std::atoi(argv[i + 2])});
-  World world = World::join();
-  Checks checks(world.rank());
-  try {
-    run(world, argv[1], std::move(kills), checks);
-  } catch (const std::exception& error) {
-    checks.expect(false, error.what());
-  }
-  (void)world.leave(Deadline::after(std::chrono::seconds(10)));
-  return checks.passed() ? 0 : 1;
+  return tests::run_as_survivor(
+      [&](World& world, Checks& checks) { run(world, argv[1], std::move(kills), checks); });
 }

@@ -9,20 +9,18 @@ WEFT_TEST_SEED repeats a sequence of kills.
 """
 
 import argparse
-import os
 import random
 import re
-import subprocess
-import sys
 import time
+
+from jobs import Failed, draw_seed, expect, is_full, job, run
 
 KINDS = ["bsp", "ssp", "async"]
 STEPS = 300
 
 
 def finals(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=120)
+    done = run(command, seconds=120)
     return re.findall(r"rank \d final (\w+)", done.stdout), done.stdout
 
 
@@ -37,38 +35,29 @@ def main():
     parser.add_argument("--twice", type=int)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = parser.parse_args()
-    full = given.full or os.environ.get("WEFT_TEST_FULL", "0") not in ("", "0")
+    full = given.full or is_full()
     runs = given.runs if given.runs is not None else (200 if full else 3)
     twice = given.twice if given.twice is not None else (50 if full else 1)
-    seed = int(os.environ.get("WEFT_TEST_SEED", random.randrange(1 << 32)))
-    print(f"seed {seed}")
-    random.seed(seed)
+    draw_seed()
 
-    program, mpirun = given.command[0], given.command[1:]
-    job = [*mpirun, "--enable-recovery", "-n", "5", program]
+    program, *mpirun = given.command
+    command = job(mpirun, 5, program, survive=True)
     expected = {}
     began = time.monotonic()
-    for run in range(runs + twice):
-        kind = KINDS[run % len(KINDS)]
+    for number in range(runs + twice):
+        kind = KINDS[number % len(KINDS)]
         if kind not in expected:
-            expected[kind], text = finals([*job, kind])
-            if len(expected[kind]) != 2:
-                print(text)
-                print(f"{kind}, undisturbed: it did not end")
-                return 1
+            expected[kind], text = finals([*command, kind])
+            expect(len(expected[kind]) == 2, f"{kind}, undisturbed: it did not end:\n{text}")
         kills = kill(random.randrange(1, STEPS // 2))
-        if run >= runs:
+        if number >= runs:
             second = kill(random.randrange(1, STEPS // 3))
             second[2] = str((int(kills[2]) + random.choice([1, 2])) % 3)
             kills += second
-        found, text = finals([*job, kind, *kills])
-        if found != expected[kind] and sorted(found) != sorted(expected[kind]):
-            print(text)
-            print(f"run {run}: {kind}, kills {kills}: {found}, expected {expected[kind]}")
-            return 1
+        found, text = finals([*command, kind, *kills])
+        if sorted(found) != sorted(expected[kind]):
+            raise Failed(f"run {number}: {kind}, kills {kills}: {found}, expected {expected[kind]}:\n{text}")
     print(f"{runs} runs with a kill and {twice} with two, {time.monotonic() - began:.0f} s")
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -16,12 +16,11 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 
-HANDSHAKE = struct.Struct("<IIiiiHH8s32s")
-MAGIC = 0x6C6C6577
+from handshake import handshake, unix_acceptors
+
 BATCH = 64
 NOBODY = 65534
 LOOK_S = 0.01  # between two searches for acceptors
@@ -29,18 +28,13 @@ LOOK_S = 0.01  # between two searches for acceptors
 
 def acceptors(list_of_ports):
     found = {("127.0.0.1", int(port)) for port in pathlib.Path(list_of_ports).read_text().split()}
-    for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
-        word = line.split()
-        if len(word) > 7 and word[3] == "00010000" and word[7].startswith("@weft-"):
-            found.add("\0" + word[7][1:])
-    return sorted(found, key=str)
+    return sorted(found | set(unix_acceptors().values()), key=str)
 
 
 class Crowd:
-    def __init__(self, kind, most, version):
+    def __init__(self, kind, most):
         self.kind = kind
         self.most = most
-        self.version = version
         self.calls = 0
         self.held = collections.OrderedDict()
         self.poll = select.epoll()
@@ -52,8 +46,8 @@ class Crowd:
         self.stopping = True
 
     def words(self):
-        handshake = HANDSHAKE.pack(MAGIC, self.version, 4, 1, 0, 0, 0, bytes(8), self.random.randbytes(32))
-        kinds = {"garbage": self.random.randbytes(200), "half": handshake[:40], "handshake": handshake}
+        first = handshake(self.random, 4)
+        kinds = {"garbage": self.random.randbytes(200), "half": first[:40], "handshake": first}
         return kinds.get(self.kind, b"")
 
     def call(self, acceptor):
@@ -113,17 +107,11 @@ def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, most + 100), hard))
     most = min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)
-    source = pathlib.Path(__file__).parents[3] / "p2p" / "transport" / "address" / "rank_address.hpp"
-    version = next(
-        int(line.split("=")[1].strip(" ;"))
-        for line in source.read_text().splitlines()
-        if "kVersion =" in line
-    )
     if os.geteuid() == 0:  # the interpreter is loaded by now, wherever only root may read it
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
-    Crowd(kind, most, version).run()
+    Crowd(kind, most).run()
 
 
 main()

@@ -20,13 +20,14 @@ import tempfile
 import threading
 import time
 
-FULL = os.environ.get("WEFT_TEST_FULL") == "1"
-TIMES = 5 if FULL else 1
-OPEN = 5000 if FULL else 1000
+from handshake import tcp_acceptors
+from jobs import Failures, expect, is_full, job, skip, start, without_launcher, write_token
+
+TIMES = 5 if is_full() else 1
+OPEN = 5000 if is_full() else 1000
 LATER_S = 2.0
 PORT = 29531
 RANKS = 4
-LAUNCHERS = ("PMIX_", "PMI_", "OMPI_", "SLURM_", "WEFT_")
 
 
 def enter_own_network():
@@ -35,14 +36,9 @@ def enter_own_network():
         return
     begin = "ip link set lo up && exec env WEFT_TEST_ALONE=1 \"$@\""
     if subprocess.run(["unshare", "-n", "ip", "link", "set", "lo", "up"], capture_output=True).returncode:
-        print("skipped: no network namespace to be had")
-        sys.exit(77)
-    command = ["unshare", "-n", "sh", "-c", begin, "sh", sys.executable, *sys.argv]
+        skip("no network namespace to be had")
+    command = ["unshare", "-n", "sh", "-c", begin, "sh", sys.executable, "-B", *sys.argv]
     os.execvp(command[0], command)
-
-
-def environment(**more):
-    return {**{k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}, **more}
 
 
 class Ports:
@@ -73,8 +69,7 @@ class Ports:
     def run(self):
         while not self.stopping.wait(0.02):
             inodes = self.inodes()
-            lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
-            ports = [int(w[1].split(":")[1], 16) for w in lines if w[3] == "0A" and w[9] in inodes]
+            ports = [int(port, 16) for inode, (_, port) in tcp_acceptors().items() if inode in inodes]
             self.write(" ".join(map(str, ports)))
 
 
@@ -85,7 +80,7 @@ class Crowds:
         script = str(pathlib.Path(__file__).parent / "crowd.py")
         self.processes = {
             kind: subprocess.Popen(
-                ["nice", sys.executable, script, kind, str(OPEN), ports], stdout=subprocess.PIPE, text=True
+                ["nice", sys.executable, "-B", script, kind, str(OPEN), ports], stdout=subprocess.PIPE, text=True
             )
             for kind in kinds
         }
@@ -99,27 +94,23 @@ class Crowds:
 
 def wait_for(processes):
     said = [process.communicate(timeout=60)[0] for process in processes]
-    if any(process.returncode != 0 for process in processes):
-        sys.exit("failed: a job did not end well:\n" + "\n".join(said))
+    well = all(process.returncode == 0 for process in processes)
+    expect(well, "a job did not end well:\n" + "\n".join(said))
 
 
-def start(command, **settings):
-    return subprocess.Popen(
-        command, env=environment(**settings), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def begin(command, **settings):
+    return start(command, env=without_launcher(settings))
 
 
 class Jobs:
     def __init__(self, folder, ring, train, rollout, text, *mpirun):
         self.ring, self.train, self.rollout, self.text = ring, train, rollout, text
         self.mpirun = mpirun
-        self.token = os.path.join(folder, "token")
-        with open(os.open(self.token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(os.urandom(32).hex())
+        self.token = write_token(os.path.join(folder, "token"))
         self.address = os.path.join(folder, "address")
 
     def launched(self, fabric):
-        wait_for([start([*self.mpirun, "-n", str(RANKS), self.ring], WEFT_FABRIC=fabric)])
+        wait_for([begin(job(self.mpirun, RANKS, self.ring), WEFT_FABRIC=fabric)])
 
     def by_shared_memory(self):
         self.launched("auto")
@@ -129,57 +120,56 @@ class Jobs:
 
     def by_token(self):
         settings = {"WEFT_SIZE": str(RANKS), "WEFT_ADDR": f"127.0.0.1:{PORT}", "WEFT_TOKEN_FILE": self.token}
-        wait_for([start([self.ring], WEFT_RANK=str(rank), **settings) for rank in range(RANKS)])
+        wait_for([begin([self.ring], WEFT_RANK=str(rank), **settings) for rank in range(RANKS)])
 
     def with_a_subscriber(self):
         settings = {"WEFT_SUBSCRIBE_ADDR": self.address, "WEFT_SUBSCRIBE_TOKEN_FILE": self.token}
         reader = [self.rollout, "--text", self.text, "--characters", "20", "--do-not-judge"]
-        job = [*self.mpirun, "-n", "2", self.train, "--text", self.text, "--publish", "4", "--readers", "1"]
-        job += ["--steps", "20", "--hidden", "32", "--batch", "8", "--sample", "0"]
-        wait_for([start(reader, **settings), start(job, **settings)])
+        options = "--publish 4 --readers 1 --steps 20 --hidden 32 --batch 8 --sample 0".split()
+        trainer = job(self.mpirun, 2, self.train, "--text", self.text, *options)
+        wait_for([begin(reader, **settings), begin(trainer, **settings)])
 
 
-def took(job):
-    begin = time.monotonic()
-    job()
-    return time.monotonic() - begin
+def took(case):
+    began = time.monotonic()
+    case()
+    return time.monotonic() - began
 
 
-def best_of_late(job, limit):
+def best_of_late(case, limit):
     """Repeats a case, at most twice, if a busy machine may have been the reason."""
-    best = took(job)
+    best = took(case)
     for _ in range(2):
         if best <= limit:
             break
-        best = min(best, took(job))
+        best = min(best, took(case))
     return best
 
 
 def main():
     enter_own_network()
-    failures = []
+    failures = Failures()
     with tempfile.TemporaryDirectory() as folder:
         jobs = Jobs(folder, *map(os.path.realpath, sys.argv[1:5]), *sys.argv[5:])
         os.chmod(folder, 0o711)  # the clients must find the ports
         ports = Ports(os.path.join(folder, "ports"), map(os.path.realpath, sys.argv[1:3]))
         kinds = (jobs.by_shared_memory, jobs.by_tcp, jobs.by_token, jobs.with_a_subscriber)
-        quiet = {job.__name__: max(took(job) for _ in range(TIMES)) for job in kinds}
-        for crowd in [Crowds.KINDS] + ([(kind,) for kind in Crowds.KINDS] if FULL else []):
+        quiet = {case.__name__: max(took(case) for _ in range(TIMES)) for case in kinds}
+        for crowd in [Crowds.KINDS] + ([(kind,) for kind in Crowds.KINDS] if is_full() else []):
             crowds = Crowds(crowd, ports.path)
             times = [
-                (job.__name__, best_of_late(job, quiet[job.__name__] + LATER_S)) for job in kinds for _ in range(TIMES)
+                (case.__name__, best_of_late(case, quiet[case.__name__] + LATER_S)) for case in kinds for _ in range(TIMES)
             ]
             calls = crowds.stop()
             for name, seconds in times:
                 print(f"{'+'.join(crowd)}: {name}: {seconds:.2f} s, alone {quiet[name]:.2f} s", flush=True)
-                if seconds > quiet[name] + LATER_S:
-                    failures.append(f"{name} took {seconds:.1f} s with {crowd}, {quiet[name]:.1f} s alone")
+                late = f"{name} took {seconds:.1f} s with {crowd}, {quiet[name]:.1f} s alone"
+                failures.expect(seconds <= quiet[name] + LATER_S, late)
             print(f"calls: {calls}", flush=True)
-            if min(calls.values()) < 1000:
-                failures.append(f"too few calls to prove anything: {calls}")
+            failures.expect(min(calls.values()) >= 1000, f"too few calls to prove anything: {calls}")
         ports.stopping.set()
         ports.thread.join()
-    sys.exit("\n".join("failed: " + failure for failure in failures) or 0)
+    failures.end()
 
 
 main()

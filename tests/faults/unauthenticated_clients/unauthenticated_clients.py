@@ -15,33 +15,20 @@ import pathlib
 import random
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-FULL = os.environ.get("WEFT_TEST_FULL") == "1"
-CALLS = 10_000 if FULL else 600
+from handshake import HANDSHAKE, handshake, tcp_acceptors, unix_acceptors
+from jobs import Failures, expect, is_full, job, start
+from traces import sockets_of
+
+CALLS = 10_000 if is_full() else 600
 RATE = 200  # per second
 RANKS = 2
 SLOWER = 3.0
 QUIET_S = 10  # between two lines of a rank about unauthenticated_clients
-
-HANDSHAKE = struct.Struct("<IIiiiHH8s32s")
-MAGIC = 0x6C6C6577
-
-
-def version_in_force():
-    """The version of the handshake in the sources."""
-    source = pathlib.Path(__file__).parents[3] / "p2p" / "transport" / "address" / "rank_address.hpp"
-    for line in source.read_text().splitlines():
-        if "kVersion =" in line:
-            return int(line.split("=")[1].strip(" ;"))
-    sys.exit("failed: no version in p2p/transport/address/rank_address.hpp")
-
-
-VERSION = version_in_force()
 
 
 def ranks_of(launcher, program):
@@ -59,32 +46,14 @@ def ranks_of(launcher, program):
     return found
 
 
-def sockets_of(pid):
-    inodes = set()
-    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            target = os.readlink(link)
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
-    return inodes
-
-
 def acceptors_of(pid):
     """Where a process listens: ("tcp", address, port) and ("unix", name)."""
     inodes, acceptors = sockets_of(pid), []
-    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        word = line.split()
-        if word[3] == "0A" and word[9] in inodes:
-            address, port = word[1].split(":")
+    for inode, (address, port) in tcp_acceptors().items():
+        if inode in inodes:
             packed = struct.pack("<I", int(address, 16))
             acceptors.append(("tcp", socket.inet_ntoa(packed), int(port, 16)))
-    for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
-        word = line.split()
-        if len(word) > 7 and word[6] in inodes and word[7].startswith("@weft-"):
-            acceptors.append(("unix", "\0" + word[7][1:]))
-    return acceptors
+    return acceptors + [("unix", name) for inode, name in unix_acceptors().items() if inode in inodes]
 
 
 class UnauthenticatedClients:
@@ -128,8 +97,7 @@ class UnauthenticatedClients:
         return connection
 
     def handshake(self, acceptor):
-        job = self.jobs.get(acceptor, bytes(8))
-        return HANDSHAKE.pack(MAGIC, VERSION, RANKS, 1, 0, 0, 0, job, self.random.randbytes(32))
+        return handshake(self.random, RANKS, self.jobs.get(acceptor, bytes(8)))
 
     def trickle(self):
         kept = []
@@ -189,32 +157,28 @@ class UnauthenticatedClients:
 def train(folder, name, steps, with_clients):
     program, text, mpirun = os.path.realpath(sys.argv[1]), sys.argv[2], sys.argv[3:]
     losses, report = os.path.join(folder, name + ".losses"), os.path.join(folder, name + ".json")
-    command = [*mpirun, "-n", str(RANKS), program, "--text", text, "--steps", str(steps)]
-    command += ["--sample", "0", "--losses", losses, "--json", report]
-    environment = {**os.environ, "WEFT_FABRIC": "auto" if name == "shared" else "tcp"}
-    job = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    options = ["--text", text, "--steps", steps, "--sample", 0, "--losses", losses, "--json", report]
+    fabric = "auto" if name == "shared" else "tcp"
+    process = start(job(mpirun, RANKS, program, *options), WEFT_FABRIC=fabric)
     unauthenticated_clients = None
     if with_clients:
         by_rank, until = [], time.monotonic() + 30
         # Every rank listens before any two have connected.
         while sum(any(d[0] == "tcp" for d in acceptors) for acceptors in by_rank) < RANKS:
-            if time.monotonic() > until or job.poll() is not None:
-                job.kill()
-                sys.exit(f"failed: no acceptors to call at: {by_rank}\n{job.communicate()[0]}")
+            if time.monotonic() > until or process.poll() is not None:
+                process.kill()
+                sys.exit(f"failed: no acceptors to call at: {by_rank}\n{process.communicate()[0]}")
             time.sleep(0.05)
-            by_rank = [acceptors_of(pid) for pid in ranks_of(job.pid, program)]
+            by_rank = [acceptors_of(pid) for pid in ranks_of(process.pid, program)]
         acceptors = [acceptor for acceptors in by_rank for acceptor in acceptors]
         print("unauthenticated_clients call at", acceptors, flush=True)
         unauthenticated_clients = UnauthenticatedClients(acceptors)
         unauthenticated_clients.thread.start()
-    said = job.communicate()[0]
+    said = process.communicate()[0]
     if unauthenticated_clients:
         unauthenticated_clients.stopping.set()
         unauthenticated_clients.thread.join()
-    if job.returncode != 0:
-        sys.exit(f"failed: the job ended with {job.returncode}:\n{said}")
+    expect(process.returncode == 0, f"the job ended with {process.returncode}:\n{said}")
     with open(losses) as file:
         values = file.read()
     with open(report) as file:
@@ -222,14 +186,14 @@ def train(folder, name, steps, with_clients):
 
 
 def main():
-    failures = []
+    failures = Failures()
     wanted_s = 1.1 * CALLS / RATE
     with tempfile.TemporaryDirectory() as folder:
         _, probe, _, _ = train(folder, "probe", 30, False)
         steps = max(60, int(wanted_s / probe["seconds_per_step"]))
         alone, quiet, _, _ = train(folder, "alone", steps, False)
         called, loud, said, unauthenticated_clients = train(folder, "called", steps, True)
-        shared, _, _, _ = train(folder, "shared", steps, False) if FULL else (alone, 0, 0, 0)
+        shared, _, _, _ = train(folder, "shared", steps, False) if is_full() else (alone, 0, 0, 0)
     lines = [line for line in said.splitlines() if "rejected" in line]
     slower = loud["seconds_per_step"] / quiet["seconds_per_step"]
     print(*lines[:20], sep="\n")
@@ -239,19 +203,16 @@ def main():
         f"({unauthenticated_clients.unanswered} unanswered): {slower:.3f} times as long; calling took "
         f"{100 * unauthenticated_clients.processor_s / loud['seconds']:.1f} % of a processor besides"
     )
-    if called != alone:
-        failures.append("the losses differ with unauthenticated_clients")
-    if shared != alone:
-        failures.append("the losses differ from those by shared memory")
-    if not lines:
-        failures.append("no rank says that it rejected a connection")
-    if len(lines) > RANKS * (loud["seconds"] / QUIET_S + 2):
-        failures.append(f"{len(lines)} lines about unauthenticated_clients")
-    if unauthenticated_clients.calls < min(CALLS, 0.5 * RATE * loud["seconds"]):
-        failures.append(f"only {unauthenticated_clients.calls} calls: the test was too slow for itself")
-    if slower > SLOWER:
-        failures.append(f"a step took {slower:.2f} times as long")
-    sys.exit("\n".join("failed: " + failure for failure in failures) or 0)
+    failures.expect(called == alone, "the losses differ with unauthenticated_clients")
+    failures.expect(shared == alone, "the losses differ from those by shared memory")
+    failures.expect(lines, "no rank says that it rejected a connection")
+    most = RANKS * (loud["seconds"] / QUIET_S + 2)
+    failures.expect(len(lines) <= most, f"{len(lines)} lines about unauthenticated_clients")
+    calls = unauthenticated_clients.calls
+    enough = calls >= min(CALLS, 0.5 * RATE * loud["seconds"])
+    failures.expect(enough, f"only {calls} calls: the test was too slow for itself")
+    failures.expect(slower <= SLOWER, f"a step took {slower:.2f} times as long")
+    failures.end()
 
 
 main()

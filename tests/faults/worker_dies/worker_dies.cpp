@@ -75,15 +75,6 @@ void run(World& world, std::string_view kind, int milliseconds, Checks& checks) 
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  World world = World::join();
-  const int rank = world.rank();
-  Checks checks(rank);
-  try {
-    run(world, argv[1], std::atoi(argv[2]), checks);
-  } catch (const std::exception& error) {
-    checks.expect(false, error.what());
-  }
-  (void)world.leave(Deadline::after(std::chrono::seconds(10)));
-  if (checks.passed()) std::printf("rank %d survived\n", rank);
-  return checks.passed() ? 0 : 1;
+  return tests::run_as_survivor(
+      [&](World& world, Checks& checks) { run(world, argv[1], std::atoi(argv[2]), checks); });
 }

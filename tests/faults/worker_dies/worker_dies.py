@@ -3,34 +3,19 @@ worker kills itself some milliseconds into training. The other ranks must each s
 was as it must be.
 
 Usage: worker_dies.py PROGRAM MPIRUN [FLAG ...]
+WEFT_TEST_SEED repeats the moments.
 """
 
 import random
-import subprocess
 import sys
 
-KINDS = ["ssp", "async", "k_of_n"]
+from jobs import draw_seed, expect_survivors, job, run
+
 RUNS = 2
-SURVIVORS = [0, 2, 3]
 
-
-def main():
-    program, mpirun = sys.argv[1], sys.argv[2:]
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    random.seed(seed)
-    for kind in KINDS * RUNS:
-        moment = str(random.randrange(1, 40))
-        job = [*mpirun, "--enable-recovery", "-n", "4", program, kind, moment]
-        done = subprocess.run(job, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=60)
-        survivors = sum(f"rank {rank} survived" in done.stdout for rank in SURVIVORS)
-        if survivors != len(SURVIVORS):
-            print(done.stdout)
-            print(f"{kind}, {moment} ms: {survivors} ranks survived as they must")
-            return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+program, *mpirun = sys.argv[1:]
+draw_seed()
+for kind in ["ssp", "async", "k_of_n"] * RUNS:
+    moment = random.randrange(1, 40)
+    done = run(job(mpirun, 4, program, kind, moment, survive=True), seconds=60)
+    expect_survivors(done.stdout, [0, 2, 3], f"{kind}, {moment} ms")

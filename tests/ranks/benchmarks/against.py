@@ -1,7 +1,7 @@
 """A benchmark beside another build: here the same one. Its time, its ratio and the verdict are in the text, in
 the JSON and in the CSV. The ratio depends on the load of the machine, so the test checks only its form.
 
-Usage: against.py WEFT_BENCH
+Usage: against.py WEFT_BENCH ... (weft-bench starts the launcher itself)
 """
 
 import csv
@@ -11,10 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}")
+from jobs import expect
 
 
 def run(program, *words):

@@ -1,7 +1,7 @@
 """A benchmark's quick run checks its data, and its JSON has the columns that docs/benchmarks.md
 promises, with costs that do not depend on the machine.
 
-Usage: quick_run.py WEFT_BENCH BENCHMARK
+Usage: quick_run.py WEFT_BENCH BENCHMARK ... (weft-bench starts the launcher itself)
 """
 
 import json
@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+from jobs import expect, skip
 
 COLUMNS = {
     "size", "kind", "ranks", "crowded", "weft_us", "limit_us", "peers", "spread", "ratios", "limit_ways", "figures",
@@ -103,11 +105,6 @@ MORE = {"publish": ["--readers", "1,3"], "checks": ["--ranks", "4", "--sizes", "
 KERNEL_REFUSES = re.compile("process_vm_.*: (Operation not permitted|Function not implemented)")
 
 
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}")
-
-
 def check_row(row, kinds, copied, processors):
     expect(row.keys() == COLUMNS, f"columns {sorted(row)}")
     expect(row["kind"] in kinds, f"kind {row['kind']}")
@@ -131,8 +128,7 @@ def quick_run(program, benchmark):
         words += [*MORE.get(benchmark, []), "--json", file.name]
         ended = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
         if refusal := KERNEL_REFUSES.search(ended.stderr):
-            print(f"skipped: {refusal[0]}")
-            sys.exit(77)
+            skip(refusal[0])
         rows = file.read()
         expect(rows, ended.stderr)
         document = json.loads(rows)
@@ -143,7 +139,7 @@ def quick_run(program, benchmark):
 
 
 def main():
-    program, benchmark = sys.argv[1:]
+    program, benchmark = sys.argv[1:3]
     kinds, copied, refused = EXPECTED[benchmark]
     document = quick_run(program, benchmark)
     expect(document["bench"] == benchmark and document["processors"] >= 1, f"{document}")

@@ -5,43 +5,18 @@ Usage (under mpirun): adopt.py PATH_OF_LIBWEFT
 """
 
 import ctypes
-import sys
-from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32
-from ctypes import c_uint64, c_void_p
+from ctypes import CFUNCTYPE, byref, c_int64, c_uint64, c_void_p
+
+from weft_ctypes import SECONDS, U8, bytes_spec, expect, join, pattern, require, weft
 
 try:
     import numpy
 except ImportError:
     numpy = None
 
-OK, U8 = 0, 7
 TENSORS, DEPTH, BYTES = 10, 2, 50_001
-SECONDS = c_double(20)
 UNUSED = CFUNCTYPE(None, c_void_p)
-
-
-class SlotSpec(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("dtype", c_int),
-        ("dims", POINTER(c_int64)),
-        ("ndims", c_size_t),
-        ("depth", c_uint32),
-    ]
-
-
-weft = ctypes.CDLL(sys.argv[1])
-weft.weft_error_text.restype = c_char_p
-
-
-def require(code, what):
-    if code != OK:
-        sys.exit(f"failed: {what}: {weft.weft_error_text().decode()}")
-
-
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}")
+SPEC = bytes_spec(b"bytes", DEPTH, BYTES)
 
 
 class Lent:
@@ -65,20 +40,13 @@ class Lent:
         self.unused = True
 
     def fill(self, n):
-        self.array[:] = numpy.frombuffer(pattern(n), numpy.uint8) if numpy else pattern(n)
-
-
-def pattern(n):
-    return bytes((n * 31 + i * 7) % 251 for i in range(BYTES))
-
-
-def spec():
-    return SlotSpec(b"bytes", U8, (c_int64 * 1)(BYTES), 1, DEPTH)
+        data = pattern(n, BYTES)
+        self.array[:] = numpy.frombuffer(data, numpy.uint8) if numpy else data
 
 
 def write_tensors(world):
     remote = c_void_p()
-    require(weft.weft_slot_attach(world, 1, byref(spec()), SECONDS, byref(remote)), "attach")
+    require(weft.weft_slot_attach(world, 1, byref(SPEC), SECONDS, byref(remote)), "attach")
     mine = Lent(world, BYTES)
     for n in range(TENSORS):
         mine.fill(n)
@@ -92,13 +60,13 @@ def write_tensors(world):
 def read_tensors(world):
     slot, arrival, sequence = c_void_p(), c_void_p(), c_uint64()
     mine = Lent(world, DEPTH * BYTES)
-    require(weft.weft_slot_expose_in(world, byref(spec()), mine.tensor, byref(slot)), "expose")
+    require(weft.weft_slot_expose_in(world, byref(SPEC), mine.tensor, byref(slot)), "expose")
     require(weft.weft_tensor_free(mine.tensor), "free")
     for n in range(TENSORS):
         require(weft.weft_slot_wait(slot, SECONDS, byref(arrival)), "wait")
         require(weft.weft_arrival_sequence(arrival, byref(sequence)), "sequence")
         first = (sequence.value - 1) % DEPTH * BYTES
-        expect(bytes(mine.array[first : first + BYTES]) == pattern(n), f"tensor {n} is in the array")
+        expect(bytes(mine.array[first : first + BYTES]) == pattern(n, BYTES), f"tensor {n} is in the array")
         require(weft.weft_arrival_release(arrival), "release")
     expect(not mine.unused, "the array is the slot's")
     require(weft.weft_slot_close(slot), "close the slot")
@@ -106,10 +74,8 @@ def read_tensors(world):
 
 
 def main():
-    world, rank = c_void_p(), c_int(-1)
-    require(weft.weft_join(byref(world)), "join")
-    require(weft.weft_rank(world, byref(rank)), "rank")
-    mine = (write_tensors if rank.value == 0 else read_tensors)(world)
+    world, rank = join()
+    mine = (write_tensors if rank == 0 else read_tensors)(world)
     require(weft.weft_leave(world, SECONDS), "leave")
     expect(mine is None or mine.unused, "the array of a closed slot is Python's again")
     print("with", "numpy" if numpy else "bytearray")

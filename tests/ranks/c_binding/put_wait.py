@@ -5,51 +5,16 @@ Usage (under mpirun): put_wait.py PATH_OF_LIBWEFT
 """
 
 import ctypes
-import sys
-from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64
-from ctypes import c_void_p
+from ctypes import byref, c_double, c_int, c_size_t, c_uint64, c_void_p
 
-OK, MISMATCH, BAD_ARGUMENT = 0, 5, 8
-U8 = 7
+from weft_ctypes import BAD_ARGUMENT, MISMATCH, OK, SECONDS, U8, bytes_spec, error_text, expect, join, pattern, require
+from weft_ctypes import weft
+
 TENSORS, DEPTH, ELEMENTS = 20, 3, 4096
-SECONDS = c_double(20)
-
-
-class SlotSpec(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("dtype", c_int),
-        ("dims", POINTER(c_int64)),
-        ("ndims", c_size_t),
-        ("depth", c_uint32),
-    ]
-
-
-weft = ctypes.CDLL(sys.argv[1])
-weft.weft_error_text.restype = c_char_p
-
-
-def error_text():
-    return weft.weft_error_text().decode()
-
-
-def require(code, what):
-    if code != OK:
-        sys.exit(f"failed: {what}: {error_text()}")
-
-
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}; last error {weft.weft_error_code()}: {error_text()}")
 
 
 def spec(*dims):
-    sizes = (c_int64 * len(dims))(*dims)
-    return SlotSpec(b"bytes", U8, sizes, len(dims), DEPTH)
-
-
-def pattern(tensor):
-    return bytes((tensor * 31 + i * 7) % 251 for i in range(ELEMENTS))
+    return bytes_spec(b"bytes", DEPTH, *dims)
 
 
 def expect_both_shapes(code, side):
@@ -68,7 +33,7 @@ def write_tensors(world):
     tensor = c_void_p()
     require(weft.weft_tensor_wrap(mine, U8, slot.dims, slot.ndims, byref(tensor)), "wrap")
     for t in range(TENSORS):
-        ctypes.memmove(mine, pattern(t), ELEMENTS)
+        ctypes.memmove(mine, pattern(t, ELEMENTS), ELEMENTS)
         require(weft.weft_put(remote, tensor, SECONDS), "put")
     require(weft.weft_tensor_free(tensor), "free")
     require(weft.weft_remote_slot_close(remote), "close the remote slot")
@@ -95,7 +60,7 @@ def read_tensors(world):
         require(weft.weft_arrival_sequence(arrival, byref(sequence)), "arrival sequence")
         expect(bytes_.value == ELEMENTS, "an arrival has the slot's size")
         expect(sequence.value == t + 1, "arrivals come in the order of the puts")
-        expect(ctypes.string_at(data, ELEMENTS) == pattern(t), f"tensor {t} is the one put")
+        expect(ctypes.string_at(data, ELEMENTS) == pattern(t, ELEMENTS), f"tensor {t} is the one put")
         require(weft.weft_arrival_release(arrival), "release")
     expect(next_arrival(slot, c_double(0.1), arrival, refusals) != OK, "nothing else arrives")
     expect(len(refusals) == 1, "the owner learns of the refused writer, once")
@@ -103,13 +68,12 @@ def read_tensors(world):
 
 
 def main():
-    world, rank, size = c_void_p(), c_int(-1), c_int()
-    require(weft.weft_join(byref(world)), "join")
-    require(weft.weft_rank(world, byref(rank)), "rank")
+    world, rank = join()
+    size = c_int()
     require(weft.weft_size(world, byref(size)), "size")
     expect(size.value == 2, "the job has two ranks")
-    expect(weft.weft_rank(None, byref(rank)) == BAD_ARGUMENT, "a NULL world is refused")
-    (write_tensors if rank.value == 0 else read_tensors)(world)
+    expect(weft.weft_rank(None, byref(size)) == BAD_ARGUMENT, "a NULL world is refused")
+    (write_tensors if rank == 0 else read_tensors)(world)
     require(weft.weft_leave(world, SECONDS), "leave")
 
 

@@ -16,51 +16,42 @@ import sys
 import tempfile
 import time
 
+from jobs import Failures, job, start, without_launcher, write_token
+
 TRAIN, ROLLOUT, TEXT, SHORT, *MPIRUN = sys.argv[1:]
-PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-failures = []
+failures = Failures()
+expect = failures.expect
 
 
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
+def train(settings, *more):
+    return start(job(MPIRUN, 2, TRAIN, "--text", TEXT, "--sample", "0", *more), **settings)
 
 
-def outside(environment):
-    """Of no job: nothing that a launcher sets."""
-    return {k: v for k, v in environment.items() if not k.startswith(("PMIX_", "OMPI_"))}
-
-
-def train(environment, *more):
-    command = [*MPIRUN, "-n", "2", TRAIN, "--text", TEXT, "--sample", "0", *more]
-    return subprocess.Popen(command, env=environment, **PIPES)
-
-
-def rollout(environment, *more):
+def rollout(settings, *more):
     command = [ROLLOUT, "--text", TEXT, "--characters", "80", *more]
-    return subprocess.Popen(command, env=outside(environment), **PIPES)
+    return start(command, env=without_launcher(settings))
 
 
 def versions_of(text):
     return [int(version) for version in re.findall(r"^version +(\d+)", text, re.MULTILINE)]
 
 
-def rollouts_follow_the_trainer(environment, folder):
+def rollouts_follow_the_trainer(settings, folder):
     short = SHORT.split()
     steps = [] if not short else ["--hidden", "32", "--batch", "8", *short]
     judge = ["--do-not-judge"] if short else []
-    readers = [rollout(environment, *judge) for _ in range(2)]
-    stopped = rollout(environment, *judge)
-    job = train(environment, "--publish", "10", "--readers", "3", *steps)
+    readers = [rollout(settings, *judge) for _ in range(2)]
+    stopped = rollout(settings, *judge)
+    trainer = train(settings, "--publish", "10", "--readers", "3", *steps)
     stopped.stdout.readline()
     stopped.send_signal(signal.SIGSTOP)
     texts = [reader.communicate(timeout=100)[0] for reader in readers]
     # The trainer waits for the stopped reader, up to its timeout.
     stopped.send_signal(signal.SIGCONT)
-    said = job.communicate(timeout=60)[0]
+    said = trainer.communicate(timeout=60)[0]
     texts.append(stopped.communicate(timeout=60)[0])
     print(said, *texts, sep="\n")
-    expect(job.returncode == 0, f"the trainer ended with {job.returncode}")
+    expect(trainer.returncode == 0, f"the trainer ended with {trainer.returncode}")
     published = int(re.search(r"published (\d+) versions", said).group(1))
     for reader, text in zip([*readers, stopped], texts):
         versions = versions_of(text)
@@ -71,41 +62,35 @@ def rollouts_follow_the_trainer(environment, folder):
     expect(not (folder / "address").exists(), "the address file was left")
 
 
-def unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(environment, folder):
+def unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(settings, folder):
     write_token(folder / "other")
-    job = train(environment, "--publish", "1", "--steps", "1000000", "--hidden", "16", "--batch", "2")
-    reader = rollout(environment, "--do-not-judge")
-    client = rollout({**environment, "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "other")})
+    trainer = train(settings, "--publish", "1", "--steps", "1000000", "--hidden", "16", "--batch", "2")
+    reader = rollout(settings, "--do-not-judge")
+    client = rollout(settings | {"WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "other")})
     refused = client.communicate(timeout=60)[0]
     expect(client.returncode == 3 and "does not let this process in: it has another token" in refused, f"the unauthenticated client: {refused}")
     reader.stdout.readline()
-    for rank in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
+    for rank in subprocess.check_output(["pgrep", "-P", str(trainer.pid)], text=True).split():
         os.kill(int(rank), signal.SIGKILL)
     text = reader.communicate(timeout=60)[0]
-    said = job.communicate(timeout=60)[0]
+    said = trainer.communicate(timeout=60)[0]
     expect("rejected" in said, "the trainer says nothing of the unauthenticated client")
     expect(reader.returncode == 3 and "peer_failed" in text, f"after the trainer's death: {text[-400:]}")
-
-
-def write_token(path):
-    path.write_text(os.urandom(32).hex() + "\n")
-    path.chmod(0o600)
 
 
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_token(folder / "token")
-        environment = {
-            **os.environ,
+        settings = {
             "WEFT_SUBSCRIBE_ADDR": str(folder / "address"),
             "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "token"),
         }
         began = time.monotonic()
-        rollouts_follow_the_trainer(environment, folder)
-        unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(environment, folder)
+        rollouts_follow_the_trainer(settings, folder)
+        unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(settings, folder)
         print(f"{time.monotonic() - began:.1f} s")
-    sys.exit("\n".join("failed: " + failure for failure in failures) or 0)
+    failures.end()
 
 
 main()

@@ -8,31 +8,14 @@ import ctypes as c
 import multiprocessing
 import sys
 
-OK, FORKED = 0, 16
+from weft_ctypes import FORKED, SECONDS, bytes_spec, join, require, weft
+
 STEPS, TASKS = 5, 6
 
-
-class Spec(c.Structure):
-    _fields_ = [
-        ("name", c.c_char_p),
-        ("dtype", c.c_int),
-        ("dims", c.POINTER(c.c_int64)),
-        ("ndims", c.c_size_t),
-        ("depth", c.c_uint32),
-    ]
-
-
-weft = c.CDLL(sys.argv[1])
-weft.weft_error_text.restype = c.c_char_p
-SECONDS = c.c_double(20)
 DIMS = (c.c_int64 * 1)(4)
-SPEC = Spec(b"numbers", 7, DIMS, 1, 1)  # u8[4]
-world, slot, remote, tensor, arrival = (c.c_void_p() for _ in range(5))
-
-
-def require(code, what):
-    if code != OK:
-        sys.exit(f"failed: {what}: {weft.weft_error_text().decode()}")
+SPEC = bytes_spec(b"numbers", 1, 4)
+slot, remote, tensor, arrival = (c.c_void_p() for _ in range(4))
+world, rank = join()
 
 
 def codes_in_a_fork(task):
@@ -65,11 +48,8 @@ def step():
 
 
 def main():
-    rank = c.c_int()
-    require(weft.weft_join(c.byref(world)), "join")
-    require(weft.weft_rank(world, c.byref(rank)), "rank")
     require(weft.weft_slot_expose(world, c.byref(SPEC), c.byref(slot)), "expose")
-    attached = weft.weft_slot_attach(world, 1 - rank.value, c.byref(SPEC), SECONDS, c.byref(remote))
+    attached = weft.weft_slot_attach(world, 1 - rank, c.byref(SPEC), SECONDS, c.byref(remote))
     require(attached, "attach")
     require(weft.weft_tensor_allocate(world, 7, DIMS, 1, c.byref(tensor)), "allocate")
     step()

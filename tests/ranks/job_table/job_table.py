@@ -1,36 +1,39 @@
-#!/usr/bin/env python3
 """weft-info --job as every rank of a job: rank 0 alone prints each rank's paths, with reasons.
 
-    job_table.py RANKS COMMAND...
+Usage: job_table.py WEFT_INFO MPIRUN [FLAG ...]
 """
+
 import json
 import subprocess
 import sys
 
-size = int(sys.argv[1])
-done = subprocess.run(sys.argv[2:], capture_output=True, text=True, timeout=60, check=False)
-wrong = []
-if done.returncode != 0:
-    wrong.append(f"exit code {done.returncode}")
+from jobs import Failures, job
+
+RANKS = 3
+
+weft_info, *mpirun = sys.argv[1:]
+command = job(mpirun, RANKS, weft_info, "--job")
+done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+failures = Failures()
+failures.expect(done.returncode == 0, f"exit code {done.returncode}")
 try:
-    job = json.loads(done.stdout)
+    table = json.loads(done.stdout)
 except json.JSONDecodeError as error:
     sys.exit(f"not one JSON document: {error}\n{done.stdout}{done.stderr}")
-if job["schema"] != "weft-job/1" or job["size"] != size:
-    wrong.append(f"schema {job['schema']}, size {job['size']}")
-if [rank["rank"] for rank in job["ranks"]] != list(range(size)):
-    wrong.append("not every rank, in order")
-pids = {rank["rank"]: rank["pid"] for rank in job["ranks"]}
-for rank in job["ranks"]:
-    if [path["peer"] for path in rank["paths"]] != list(range(size)):
-        wrong.append(f"rank {rank['rank']} does not name every peer")
+right = table["schema"] == "weft-job/1" and table["size"] == RANKS
+failures.expect(right, f"schema {table['schema']}, size {table['size']}")
+failures.expect([rank["rank"] for rank in table["ranks"]] == list(range(RANKS)), "not every rank, in order")
+pids = {rank["rank"]: rank["pid"] for rank in table["ranks"]}
+for rank in table["ranks"]:
+    peers = [path["peer"] for path in rank["paths"]]
+    failures.expect(peers == list(range(RANKS)), f"rank {rank['rank']} does not name every peer")
     for path in rank["paths"]:
         where = f"rank {rank['rank']} to {path['peer']}"
-        if path["pid"] != pids[path["peer"]]:
-            wrong.append(f"{where}: pid {path['pid']}")
-        if path["fabric"] != "shm" or not path["reason"]:
-            wrong.append(f"{where}: {path['fabric']}, because {path['reason']!r}")
-        if not path["others"] or not all(other["reason"] for other in path["others"]):
-            wrong.append(f"{where}: nothing is said against the other fabrics")
-if wrong:
-    sys.exit("\n".join(wrong + [done.stdout, done.stderr]))
+        failures.expect(path["pid"] == pids[path["peer"]], f"{where}: pid {path['pid']}")
+        chosen = path["fabric"] == "shm" and path["reason"]
+        failures.expect(chosen, f"{where}: {path['fabric']}, because {path['reason']!r}")
+        against = path["others"] and all(other["reason"] for other in path["others"])
+        failures.expect(against, f"{where}: nothing is said against the other fabrics")
+if failures.texts:
+    print(done.stdout, done.stderr)
+failures.end()

@@ -14,18 +14,9 @@ import sys
 import tempfile
 import time
 
+from jobs import free_port, skip
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo")
-
-
-def skip(why):
-    print(f"skipped: {why}", flush=True)
-    sys.exit(77)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Daemons:

@@ -4,15 +4,15 @@ the other says of it, and ended soon.
 Usage: beside_hostile.py BIN-FOLDER PROGRAM MPIRUN [FLAG ...]
 """
 
-import ctypes
 import glob
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
+
+from jobs import Failed, expect, job, joined, running, skip
 
 BIN = sys.argv[1]
 NOBODY = 65534
@@ -57,11 +57,6 @@ while True:
 """
 
 
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}")
-
-
 def run(name, *arguments):
     begun = time.monotonic()
     ran = subprocess.run([os.path.join(BIN, name), *arguments], capture_output=True, timeout=30)
@@ -76,22 +71,12 @@ def stats_of_rank(pid):
         if os.readlink(path).startswith("/memfd:weft-status"):
             with open(path, "rb") as file:
                 return file.read(600_000)
-    sys.exit("failed: the rank has no stats")
-
-
-def joined(job):
-    pids = {}
-    for line in job.stdout:
-        if found := re.search(r"joined rank (\d+) pid (\d+)", line):
-            pids[int(found[1])] = int(found[2])
-        if len(pids) == RANKS:
-            return pids
-    sys.exit("failed: the ranks did not join")
+    raise Failed("the rank has no stats")
 
 
 def check(pids):
     seen = json.loads(run("weft-status", "--json"))
-    honest = [job for job in seen["jobs"] if any(rank["pid"] == pids[0] for rank in job["ranks"])]
+    honest = [known for known in seen["jobs"] if any(rank["pid"] == pids[0] for rank in known["ranks"])]
     expect(len(honest) == 1, f"one job has pid {pids[0]}: {honest}")
     expect(honest[0].get("user", 0) == 0, honest[0])
     for rank in honest[0]["ranks"]:
@@ -104,20 +89,16 @@ def check(pids):
 
 def main():
     if os.geteuid() != 0:
-        print("skipped: needs root, to be another user too")
-        sys.exit(77)
-    with tempfile.TemporaryDirectory() as folder:
+        skip("needs root, to be another user too")
+    _, _, program, *mpirun = sys.argv
+    with tempfile.TemporaryDirectory() as folder, running(job(mpirun, RANKS, program)) as ranks:
         os.chmod(folder, 0o777)
-        job = subprocess.Popen(
-            [*sys.argv[3:], "-n", str(RANKS), sys.argv[2]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        pids = joined(ranks, RANKS)
+        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        hostile = subprocess.Popen(
+            [*command, sys.executable, "-c", HOSTILE, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        hostile = None
         try:
-            pids = joined(job)
-            command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-            hostile = subprocess.Popen(
-                [*command, sys.executable, "-c", HOSTILE, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
             hostile.stdin.write(stats_of_rank(pids[0]))
             hostile.stdin.close()
             expect(hostile.stdout.readline() == b"ready\n", "the hostile user did not begin")
@@ -127,10 +108,8 @@ def main():
             for path in stats_segments[:6] + stats_segments[-4:]:
                 run("weft-trace", "show", path)
         finally:
-            for process in (hostile, job):
-                if process:
-                    process.kill()
-                    process.wait()
+            hostile.kill()
+            hostile.wait()
 
 
 main()

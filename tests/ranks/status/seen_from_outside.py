@@ -5,34 +5,17 @@ Usage: seen_from_outside.py PROGRAM MPIRUN [FLAG ...]
 """
 
 import os
-import re
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 
+from jobs import expect, expect_nothing_left, job, joined, running
 from stats import StatsSegmentTest, all_stats_of, stats_of
 from traces import Traces, enter_room
 
 RANKS = 3
-
-
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}")
-
-
-def pids_once_joined(job):
-    pids = {}
-    for line in job.stdout:
-        if joined := re.match(r"joined rank (\d+) pid (\d+)", line):
-            pids[int(joined[1])] = int(joined[2])
-        if len(pids) == RANKS:
-            return pids
-    sys.exit(f"failed: only {len(pids)} of {RANKS} ranks joined")
 
 
 def check_identity(stats, rank, pid):
@@ -79,42 +62,29 @@ def check_kept(pids):
 
 
 def main():
-    program, mpirun = sys.argv[1], sys.argv[2:]
+    program, *mpirun = sys.argv[1:]
     enter_room(program)
-    private_tmp = tempfile.mkdtemp(prefix="job-")
-    traces = Traces(private_tmp)
-    job = subprocess.Popen(
-        [*mpirun, "-n", str(RANKS), program],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": private_tmp},
-    )
-    try:
-        pids = pids_once_joined(job)
-        traces.look_at(list(pids.values()))
-        for rank, pid in pids.items():
-            found = stats_of(pid)
-            expect(len(found) == 1, f"rank {rank} has stats_segments {found}")
-            stats = StatsSegmentTest(found[0])
-            check_identity(stats, rank, pid)
-            expect(
-                stats.paths() == {r: ("connected", pids[r], "shm") for r in pids},
-                f"rank {rank}: {stats.paths()}",
-            )
-            check_counters_move(stats, rank)
-            check_records(stats, rank)
-            stats.close()
-        check_kept(pids)
-        os.kill(pids[1], signal.SIGKILL)
-        job.wait(timeout=20)
-        end = time.monotonic() + 5
-        while left := traces.left():
-            expect(time.monotonic() < end, "left behind: " + ", ".join(left))
-            time.sleep(0.05)
-    finally:
-        if job.poll() is None:
-            job.kill()
-        shutil.rmtree(private_tmp, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as private_tmp:
+        traces = Traces(private_tmp)
+        with running(job(mpirun, RANKS, program), TMPDIR=private_tmp) as ranks:
+            pids = joined(ranks, RANKS)
+            traces.look_at(list(pids.values()))
+            for rank, pid in pids.items():
+                found = stats_of(pid)
+                expect(len(found) == 1, f"rank {rank} has stats_segments {found}")
+                stats = StatsSegmentTest(found[0])
+                check_identity(stats, rank, pid)
+                expect(
+                    stats.paths() == {r: ("connected", pids[r], "shm") for r in pids},
+                    f"rank {rank}: {stats.paths()}",
+                )
+                check_counters_move(stats, rank)
+                check_records(stats, rank)
+                stats.close()
+            check_kept(pids)
+            os.kill(pids[1], signal.SIGKILL)
+            ranks.wait(timeout=20)
+            expect_nothing_left(traces)
     print("every rank was seen, and nothing is left")
 
 

@@ -14,13 +14,10 @@ import sys
 import tempfile
 import time
 
+from jobs import expect, job, joined, run, running, until
+
 RANKS = 3
 BIN = sys.argv[1]
-
-
-def expect(holds, what):
-    if not holds:
-        sys.exit(f"failed: {what}")
 
 
 def tool(name, *arguments, status=0):
@@ -34,38 +31,10 @@ def tool(name, *arguments, status=0):
     return ran.stdout if status == 0 else ran.stderr
 
 
-def start(command, environment, tmp):
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "TMPDIR": tmp, **environment},
-    )
-
-
-def joined(job):
-    pids = {}
-    for line in job.stdout:
-        if found := re.search(r"joined rank (\d+) pid (\d+)", line):
-            pids[int(found[1])] = int(found[2])
-        if len(pids) == RANKS:
-            return pids
-    sys.exit("failed: the ranks did not join")
-
-
 def status(pid):
     jobs = json.loads(tool("weft-status", "--json", "--job", str(pid)))["jobs"]
     expect(len(jobs) == 1, f"one job with pid {pid}, not {jobs}")
     return jobs[0]
-
-
-def until(what, seconds, holds):
-    end = time.monotonic() + seconds
-    while not (found := holds()):
-        expect(time.monotonic() < end, f"within {seconds} s: {what}")
-        time.sleep(0.1)
-    return found
 
 
 def check_progress(pids):
@@ -90,12 +59,12 @@ def check_laggard(pids):
     os.kill(pids[2], signal.SIGCONT)
 
     def late():
-        job = status(pids[0])
-        return job if [late["rank"] for late in job["laggards"]] == [1] else None
+        seen = status(pids[0])
+        return seen if [late["rank"] for late in seen["laggards"]] == [1] else None
 
-    job = until("rank 1 alone is late", 20, late)
-    expect(job["laggards"][0]["waiters"] == 2 and not job["circles"], job["laggards"])
-    waits = [wait for rank in job["ranks"] for wait in rank["waits"] if rank["rank"] != 1]
+    seen = until("rank 1 alone is late", 20, late)
+    expect(seen["laggards"][0]["waiters"] == 2 and not seen["circles"], seen["laggards"])
+    waits = [wait for rank in seen["ranks"] for wait in rank["waits"] if rank["rank"] != 1]
     for wait in waits:
         expect(wait["operation"] in ("wait", "put") and wait["slot"] == "ring", wait)
         expect(wait["sequence"] > 0 and wait["seconds"] > 0, wait)
@@ -125,10 +94,10 @@ def check_recordings(pids, tmp):
     expect(any(name.startswith("ring") for name in names), names)
 
 
-def check_failure(pids, job, folder):
+def check_failure(pids, ranks, folder):
     os.kill(pids[1], signal.SIGCONT)
     os.kill(pids[2], signal.SIGKILL)
-    job.wait(timeout=30)
+    ranks.wait(timeout=30)
     found = {
         int(re.search(r"-rank(\d+)-", path)[1]): path
         for path in glob.glob(os.path.join(folder, "*.weft-recording"))
@@ -160,13 +129,13 @@ def check_chaos(mpirun, program, tmp):
     plans = []
     try:
         for _ in range(2):
-            job = start([*chaos, "--", *mpirun, "-n", str(RANKS), program], {}, tmp)
-            output, _ = job.communicate(timeout=60)
+            done = run([*chaos, "--", *job(mpirun, RANKS, program)], seconds=60, TMPDIR=tmp)
+            output = done.stdout
             plans.append(re.findall(r"plan: (.*)", output))
             expect(len(plans[-1]) > 1 and "kill rank" in "".join(plans[-1]), output)
             expect(re.search(r"s: kill rank \d+ \(pid \d+\)", output), output)
-            expect(f"ended with status {job.returncode} after" in output, output)
-            expect(job.returncode != 0, "a job that lost a rank ends with an error")
+            expect(f"ended with status {done.returncode} after" in output, output)
+            expect(done.returncode != 0, "a job that lost a rank ends with an error")
         expect(plans[0] == plans[1], f"the same seed, other plans: {plans}")
         expect(bystander.poll() is None, "a process that is not the job's was ended")
     finally:
@@ -179,18 +148,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="job-") as tmp:
         folder = os.path.join(tmp, "recordings")
         os.mkdir(folder)
-        environment = {"WEFT_RECORD": "all", "WEFT_RECORD_DIR": folder}
-        job = start([*mpirun, "--enable-recovery", "-n", str(RANKS), program], environment, tmp)
-        try:
-            pids = joined(job)
+        settings = {"WEFT_RECORD": "all", "WEFT_RECORD_DIR": folder, "TMPDIR": tmp}
+        with running(job(mpirun, RANKS, program, survive=True), **settings) as ranks:
+            pids = joined(ranks, RANKS)
             check_progress(pids)
             check_laggard(pids)
             check_recordings(pids, tmp)
             expect(os.listdir(folder) == [], "files while nothing has failed")
-            check_failure(pids, job, folder)
-        finally:
-            if job.poll() is None:
-                job.kill()
+            check_failure(pids, ranks, folder)
         check_bad_use(tmp)
         check_chaos(mpirun, program, tmp)
     print("laggards, recordings, traces and faults are as they should be")

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "runtime/collective/choice.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 #include "weft/collective.hpp"
 
 namespace weft::tests {
@@ -176,33 +176,30 @@ TEST_P(CostOfRanks, IsNoMoreByAPlanThanWithoutAndGrowsWithWhatIsAskedFor) {
   constexpr std::uint64_t kTimes = 5;
   std::mutex mutex;
   std::vector<Posted> all(5);
-  run_ranks(
-      GetParam(),
-      [&](World& world) {
-        Collectives group = Collectives::open(world);
-        const Tensor word = world.allocate(DType::i32, {1});
-        const Tensor large = world.allocate(DType::i32, {90'001});
-        std::fill_n(large.as<std::int32_t>().data(), 90'001, world.rank());
-        std::fill_n(word.as<std::int32_t>().data(), 1, world.rank());
-        const std::vector<Call> calls{barrier(), all_reduce(word, Reduction::max),
-                                      all_reduce(large, Reduction::max),
-                                      reduce(large, large, Reduction::max, 0), broadcast(large, 0)};
-        for (std::size_t i = 0; i < calls.size(); ++i) {
-          Plan plan = group.plan(calls[i]);
-          const auto cost_of = [&](const auto& run) {
-            const Posted before = posted(world);
-            for (std::uint64_t n = 0; n < kTimes; ++n) EXPECT_TRUE(run().ok());
-            return posted(world) - before;
-          };
-          const Posted again = cost_of([&] { return plan.run(); });
-          const Posted once = cost_of([&] { return group.run(calls[i]); });
-          EXPECT_EQ(again.puts, once.puts) << "call " << i;
-          EXPECT_EQ(again.bytes, once.bytes) << "call " << i;
-          const std::lock_guard lock(mutex);
-          all[i] += again;
-        }
-      },
-      settings().with(Setting::fabric, "tcp"));
+  run_on(GetParam(), settings().with(Setting::fabric, "tcp"), [&](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor word = world.allocate(DType::i32, {1});
+    const Tensor large = world.allocate(DType::i32, {90'001});
+    std::fill_n(large.as<std::int32_t>().data(), 90'001, world.rank());
+    std::fill_n(word.as<std::int32_t>().data(), 1, world.rank());
+    const std::vector<Call> calls{barrier(), all_reduce(word, Reduction::max),
+                                  all_reduce(large, Reduction::max),
+                                  reduce(large, large, Reduction::max, 0), broadcast(large, 0)};
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      Plan plan = group.plan(calls[i]);
+      const auto cost_of = [&](const auto& run) {
+        const Posted before = posted(world);
+        for (std::uint64_t n = 0; n < kTimes; ++n) EXPECT_TRUE(run().ok());
+        return posted(world) - before;
+      };
+      const Posted again = cost_of([&] { return plan.run(); });
+      const Posted once = cost_of([&] { return group.run(calls[i]); });
+      EXPECT_EQ(again.puts, once.puts) << "call " << i;
+      EXPECT_EQ(again.bytes, once.bytes) << "call " << i;
+      const std::lock_guard lock(mutex);
+      all[i] += again;
+    }
+  });
   const Posted& barriers = all[0];
   const Posted& words = all[1];
   const Posted& large = all[2];

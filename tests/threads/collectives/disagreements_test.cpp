@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 #include "weft/collective.hpp"
 
 namespace weft::tests {
@@ -139,83 +139,74 @@ class Disagreements : public testing::TestWithParam<Party> {};
 TEST_P(Disagreements, EndOnEveryRankWithBothSidesInTheText) {
   const int ranks = GetParam().ranks;
   Meeting meeting(ranks);
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        for (const Kind kind : kKinds)
-          for (const Way way : kWays)
-            for (const std::int64_t count : {5, 3000}) {
-              if (!makes_sense(kind, way)) continue;
-              const int odd = (static_cast<int>(kind) + static_cast<int>(way)) % ranks;
-              const std::string cell = std::string(text_of(way)) + " of collective " +
-                                       std::to_string(static_cast<int>(kind)) + " with " +
-                                       std::to_string(count) + " elements, rank " +
-                                       std::to_string(odd) + " differs; on rank " +
-                                       std::to_string(world.rank());
-              // No rank's failure may end a group that another rank is still opening.
-              Collectives group = Collectives::open(world);
-              meeting.wait();
-              Status status;
-              for (const Asked& asked : calls_of(kind, way, count, ranks, world.rank() == odd))
-                if (status.ok()) status = group.run(call_of(world, asked));
-              ASSERT_EQ(status.code(), Code::mismatch) << cell << ": " << status.text();
-              const std::vector<int> named = named_in(status.detail().message);
-              EXPECT_TRUE(std::ranges::find(named, odd) != named.end() && named.size() >= 2 &&
-                          std::ranges::any_of(named, [&](int rank) { return rank != odd; }))
-                  << cell << ": " << status.text();
-            }
-      },
-      settings().with(Setting::fabric, GetParam().fabric));
+  run_on(ranks, settings().with(Setting::fabric, GetParam().fabric), [&](World& world) {
+    for (const Kind kind : kKinds)
+      for (const Way way : kWays)
+        for (const std::int64_t count : {5, 3000}) {
+          if (!makes_sense(kind, way)) continue;
+          const int odd = (static_cast<int>(kind) + static_cast<int>(way)) % ranks;
+          const std::string cell = std::string(text_of(way)) + " of collective " +
+                                   std::to_string(static_cast<int>(kind)) + " with " +
+                                   std::to_string(count) + " elements, rank " +
+                                   std::to_string(odd) + " differs; on rank " +
+                                   std::to_string(world.rank());
+          // No rank's failure may end a group that another rank is still opening.
+          Collectives group = Collectives::open(world);
+          meeting.wait();
+          Status status;
+          for (const Asked& asked : calls_of(kind, way, count, ranks, world.rank() == odd))
+            if (status.ok()) status = group.run(call_of(world, asked));
+          ASSERT_EQ(status.code(), Code::mismatch) << cell << ": " << status.text();
+          const std::vector<int> named = named_in(status.detail().message);
+          EXPECT_TRUE(std::ranges::find(named, odd) != named.end() && named.size() >= 2 &&
+                      std::ranges::any_of(named, [&](int rank) { return rank != odd; }))
+              << cell << ": " << status.text();
+        }
+  });
 }
 
 /// Within a host even the call itself completes on no rank.
 TEST(DisagreementsWithinAHost, LetNoRankThroughTheCallItself) {
   for (const int ranks : {2, 3, 5})
-    run_ranks(
-        ranks,
-        [&](World& world) {
-          for (const Kind kind : kKinds)
-            for (const Way way : {Way::operation, Way::root, Way::size})
-              for (const std::int64_t count : {5, 3000}) {
-                if (!makes_sense(kind, way)) continue;
-                Collectives group = Collectives::open(world);
-                ASSERT_TRUE(group.run(barrier()).ok());
-                const bool odd = world.rank() == ranks - 1;
-                const Asked asked = calls_of(kind, way, count, ranks, odd).front();
-                const Status status = group.run(call_of(world, asked));
-                EXPECT_EQ(status.code(), Code::mismatch)
-                    << text_of(way) << " of collective " << static_cast<int>(kind) << ", rank "
-                    << world.rank();
-              }
-        },
-        settings());
+    run_on(ranks, [&](World& world) {
+      for (const Kind kind : kKinds)
+        for (const Way way : {Way::operation, Way::root, Way::size})
+          for (const std::int64_t count : {5, 3000}) {
+            if (!makes_sense(kind, way)) continue;
+            Collectives group = Collectives::open(world);
+            ASSERT_TRUE(group.run(barrier()).ok());
+            const bool odd = world.rank() == ranks - 1;
+            const Asked asked = calls_of(kind, way, count, ranks, odd).front();
+            const Status status = group.run(call_of(world, asked));
+            EXPECT_EQ(status.code(), Code::mismatch)
+                << text_of(way) << " of collective " << static_cast<int>(kind) << ", rank "
+                << world.rank();
+          }
+    });
 }
 
 TEST_P(Disagreements, AboutTheGroupEndOpeningItAndNameBothGroups) {
   const int ranks = GetParam().ranks;
   Meeting meeting(ranks);
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        std::vector<int> all(static_cast<std::size_t>(ranks));
-        std::iota(all.begin(), all.end(), 0);
-        if (world.rank() == ranks - 1) std::ranges::reverse(all);
-        const ErrorDetail detail = thrown_by([&] {
-          (void)Collectives::open(world, all, Deadline::after(std::chrono::milliseconds(500)));
-        });
-        EXPECT_EQ(detail.code, Code::timeout);
-        const bool odd = world.rank() == ranks - 1;
-        EXPECT_EQ(detail.peer == ranks - 1, !odd) << detail.message;
-        const int last = ranks - 1;
-        const std::string forwards = ranks == 2 ? "ranks 0, 1" : "ranks 0, 1, 2";
-        const std::string backwards = fmt::format("ranks {}, {}", last, last - 1);
-        const auto own = detail.message.find(odd ? backwards : forwards);
-        const auto theirs =
-            detail.message.find(odd ? "but one of " + forwards : "but one of " + backwards);
-        EXPECT_TRUE(own < theirs && theirs != std::string::npos) << detail.message;
-        meeting.wait();
-      },
-      settings().with(Setting::fabric, GetParam().fabric));
+  run_on(ranks, settings().with(Setting::fabric, GetParam().fabric), [&](World& world) {
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    if (world.rank() == ranks - 1) std::ranges::reverse(all);
+    const ErrorDetail detail = thrown_by([&] {
+      (void)Collectives::open(world, all, Deadline::after(std::chrono::milliseconds(500)));
+    });
+    EXPECT_EQ(detail.code, Code::timeout);
+    const bool odd = world.rank() == ranks - 1;
+    EXPECT_EQ(detail.peer == ranks - 1, !odd) << detail.message;
+    const int last = ranks - 1;
+    const std::string forwards = ranks == 2 ? "ranks 0, 1" : "ranks 0, 1, 2";
+    const std::string backwards = fmt::format("ranks {}, {}", last, last - 1);
+    const auto own = detail.message.find(odd ? backwards : forwards);
+    const auto theirs =
+        detail.message.find(odd ? "but one of " + forwards : "but one of " + backwards);
+    EXPECT_TRUE(own < theirs && theirs != std::string::npos) << detail.message;
+    meeting.wait();
+  });
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
+#include "tests/support/ranks.hpp"
 #include "tests/threads/collectives/values.hpp"
-#include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {
@@ -206,26 +206,23 @@ constexpr std::array<std::int64_t, 5> kCounts{0, 1, 7, 1001, 9000};
 #endif
 
 TEST_P(EveryCall, GivesWhatTheReferenceGives) {
-  run_ranks(
-      GetParam().ranks,
-      [](World& world) {
-        Collectives group = Collectives::open(world);
-        for (const std::int64_t count : kCounts)
-          for (const DType dtype : kTypes)
-            for (const bool in_place : {false, true}) {
-              // The largest takes the same paths for every combination.
-              const bool large = count > 5000;
-              Turn turn(world, group, dtype, count, in_place, count == 7 || (large && in_place));
-              for (const Reduction reduction : kReductions)
-                if (combines(dtype, reduction) && (!large || reduction == Reduction::sum))
-                  turn.combine(reduction);
-              turn.move();
-              if (!in_place) turn.move_unequal();
-              if (testing::Test::HasFatalFailure()) return;
-            }
-        ASSERT_TRUE(group.run(barrier()).ok());
-      },
-      settings_of(GetParam()));
+  run_on(GetParam().ranks, settings_of(GetParam()), [](World& world) {
+    Collectives group = Collectives::open(world);
+    for (const std::int64_t count : kCounts)
+      for (const DType dtype : kTypes)
+        for (const bool in_place : {false, true}) {
+          // The largest takes the same paths for every combination.
+          const bool large = count > 5000;
+          Turn turn(world, group, dtype, count, in_place, count == 7 || (large && in_place));
+          for (const Reduction reduction : kReductions)
+            if (combines(dtype, reduction) && (!large || reduction == Reduction::sum))
+              turn.combine(reduction);
+          turn.move();
+          if (!in_place) turn.move_unequal();
+          if (testing::Test::HasFatalFailure()) return;
+        }
+    ASSERT_TRUE(group.run(barrier()).ok());
+  });
 }
 
 /// Tensors that travel with the words of the call, in place, and in several exchanges between
@@ -233,17 +230,14 @@ TEST_P(EveryCall, GivesWhatTheReferenceGives) {
 class Surprises : public testing::TestWithParam<const char*> {
  protected:
   void run(const std::function<void(World&, Collectives&, std::int64_t, Algorithm)>& body) const {
-    run_ranks(
-        4,
-        [&](World& world) {
-          Collectives group = Collectives::open(world);
-          for (const std::int64_t count : {1, 9000})
-            for (const Algorithm algorithm :
-                 {Algorithm::direct, Algorithm::ring, Algorithm::halving, Algorithm::doubling})
-              body(world, group, count, algorithm);
-          ASSERT_TRUE(group.run(barrier()).ok());
-        },
-        settings().with(Setting::fabric, GetParam()));
+    run_on(4, settings().with(Setting::fabric, GetParam()), [&](World& world) {
+      Collectives group = Collectives::open(world);
+      for (const std::int64_t count : {1, 9000})
+        for (const Algorithm algorithm :
+             {Algorithm::direct, Algorithm::ring, Algorithm::halving, Algorithm::doubling})
+          body(world, group, count, algorithm);
+      ASSERT_TRUE(group.run(barrier()).ok());
+    });
   }
   static void all_reduce_by(Collectives& group, const Tensor& tensor, Reduction reduction,
                             Algorithm algorithm) {

@@ -5,58 +5,50 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <thread>
 #include <vector>
 
+#include "tests/support/ranks.hpp"
 #include "tests/threads/collectives/values.hpp"
-#include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {
 
 TEST(CollectiveFailure, DifferentCallsEndOnEveryRankWithBothInTheText) {
   for (const std::int64_t count : {4, 40'000}) {
-    run_ranks(
-        3,
-        [&](World& world) {
-          Collectives group = Collectives::open(world);
-          const Tensor tensor = world.allocate(DType::f32, {count + (world.rank() == 1 ? 1 : 0)});
-          ASSERT_TRUE(group.run(barrier()).ok());
-          const Status status = group.run(all_reduce(tensor, Reduction::sum));
-          ASSERT_EQ(status.code(), Code::mismatch);
-          const std::string text = status.text();
-          const std::string right = "all_reduce(f32[" + std::to_string(count) + "], sum) on rank";
-          const std::string wrong =
-              "all_reduce(f32[" + std::to_string(count + 1) + "], sum) on rank 1";
-          EXPECT_TRUE(contains(text, right) && contains(text, wrong)) << text;
-          EXPECT_TRUE(contains(text, "call 2 of the group")) << text;
-          EXPECT_EQ(group.run(barrier()).code(), Code::mismatch) << "the group is over";
-        },
-        settings());
+    run_on(3, [&](World& world) {
+      Collectives group = Collectives::open(world);
+      const Tensor tensor = world.allocate(DType::f32, {count + (world.rank() == 1 ? 1 : 0)});
+      ASSERT_TRUE(group.run(barrier()).ok());
+      const Status status = group.run(all_reduce(tensor, Reduction::sum));
+      ASSERT_EQ(status.code(), Code::mismatch);
+      const std::string text = status.text();
+      const std::string right = "all_reduce(f32[" + std::to_string(count) + "], sum) on rank";
+      const std::string wrong = "all_reduce(f32[" + std::to_string(count + 1) + "], sum) on rank 1";
+      EXPECT_TRUE(contains(text, right) && contains(text, wrong)) << text;
+      EXPECT_TRUE(contains(text, "call 2 of the group")) << text;
+      EXPECT_EQ(group.run(barrier()).code(), Code::mismatch) << "the group is over";
+    });
   }
 }
 
 TEST(CollectiveFailure, ARankThatLeavesEndsWhatNeedsIt) {
   Meeting meeting(3);
-  run_ranks(
-      3,
-      [&](World& world) {
-        const Tensor tensor = world.allocate(DType::f32, {50'000});
-        {
-          Collectives group = Collectives::open(world);
-          ASSERT_TRUE(group.run(all_reduce(tensor, Reduction::sum)).ok());
-          if (world.rank() != 2) {
-            const Status lost = group.run(all_reduce(tensor, Reduction::sum));
-            EXPECT_EQ(lost.code(), Code::peer_left);
-            EXPECT_EQ(lost.detail().operation, "all_reduce(f32[50000], sum)") << lost.text();
-            const Status later = group.run(barrier());
-            EXPECT_EQ(later.code(), Code::peer_left);
-            EXPECT_EQ(later.detail().operation, "barrier()") << later.text();
-          }
-        }
-        (void)world.leave();
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    const Tensor tensor = world.allocate(DType::f32, {50'000});
+    {
+      Collectives group = Collectives::open(world);
+      ASSERT_TRUE(group.run(all_reduce(tensor, Reduction::sum)).ok());
+      if (world.rank() != 2) {
+        const Status lost = group.run(all_reduce(tensor, Reduction::sum));
+        EXPECT_EQ(lost.code(), Code::peer_left);
+        EXPECT_EQ(lost.detail().operation, "all_reduce(f32[50000], sum)") << lost.text();
+        const Status later = group.run(barrier());
+        EXPECT_EQ(later.code(), Code::peer_left);
+        EXPECT_EQ(later.detail().operation, "barrier()") << later.text();
+      }
+    }
+    (void)world.leave();
+  });
 }
 
 /// Rank 1 has done its part and left before rank 2 begins, and rank 0 knows that rank 1 has left:
@@ -79,143 +71,121 @@ TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
   for (std::size_t which = 0; which < calls.size(); ++which) {
     Meeting meeting(3);
     std::atomic<World*> root{nullptr};
-    run_ranks(
-        3,
-        [&](World& world) {
-          Collectives group = Collectives::open(world);
-          const Tensor few = world.allocate(DType::i32, {kFew});
-          const Tensor out = world.rank() == 0
-                                 ? world.allocate(DType::i32, {which == 1 ? 3 * kFew : kFew})
-                                 : Tensor();
-          const std::int64_t count = which == 2 ? kMany : kFew;
-          const Tensor many = world.allocate(DType::i32, {count});
-          write(few, pattern(world.rank(), kFew));
-          write(many, pattern(world.rank(), count));
-          Plan plan = group.plan(calls[which](few, out, many));
-          if (world.rank() == 0) root = &world;
-          meeting.wait();
-          const std::array<int, 1> gone{1};
-          const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-          while (world.rank() == 2 && root.load()->alive(gone).ok() &&
-                 std::chrono::steady_clock::now() < limit)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-          const Status status = plan.run();
-          ASSERT_TRUE(status.ok()) << "call " << which << ": " << status.text();
-          const bool sums = world.rank() == 0 && which == 0;
-          EXPECT_TRUE(!sums || read(out) == combined(Reduction::sum, DType::i32, 3, kFew));
-          EXPECT_TRUE(which != 2 || read(many) == pattern(0, kMany));
-          if (world.rank() == 1) (void)world.leave();
-        },
-        settings().with(Setting::fabric, "tcp"));
+    run_on(3, settings().with(Setting::fabric, "tcp"), [&](World& world) {
+      Collectives group = Collectives::open(world);
+      const Tensor few = world.allocate(DType::i32, {kFew});
+      const Tensor out =
+          world.rank() == 0 ? world.allocate(DType::i32, {which == 1 ? 3 * kFew : kFew}) : Tensor();
+      const std::int64_t count = which == 2 ? kMany : kFew;
+      const Tensor many = world.allocate(DType::i32, {count});
+      write(few, pattern(world.rank(), kFew));
+      write(many, pattern(world.rank(), count));
+      Plan plan = group.plan(calls[which](few, out, many));
+      if (world.rank() == 0) root = &world;
+      meeting.wait();
+      const std::array<int, 1> gone{1};
+      if (world.rank() == 2)
+        (void)soon([&] { return !root.load()->alive(gone).ok(); }, std::chrono::seconds(30));
+      const Status status = plan.run();
+      ASSERT_TRUE(status.ok()) << "call " << which << ": " << status.text();
+      const bool sums = world.rank() == 0 && which == 0;
+      EXPECT_TRUE(!sums || read(out) == combined(Reduction::sum, DType::i32, 3, kFew));
+      EXPECT_TRUE(which != 2 || read(many) == pattern(0, kMany));
+      if (world.rank() == 1) (void)world.leave();
+    });
   }
 }
 
 TEST(CollectiveFailure, ATimeoutNamesTheLateRankAndLeavesThePlanAlive) {
   Meeting meeting(3);
-  run_ranks(
-      3,
-      [&](World& world) {
-        Collectives group = Collectives::open(world);
-        const Tensor tensor = world.allocate(DType::i32, {9000});
-        for (auto& value : tensor.as<std::int32_t>()) value = 1;
-        Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
-        if (world.rank() == 1) {
-          meeting.wait();
-          ASSERT_TRUE(plan.run().ok());
-        } else {
-          ASSERT_TRUE(plan.start().ok());
-          // The other of the two ranks may be late too, for some time.
-          const auto wait = [&] {
-            return plan.wait(Deadline::after(std::chrono::milliseconds(20)));
-          };
-          Status late = wait();
-          for (int i = 0; i < 100 && late.detail().peer != 1; ++i) late = wait();
-          EXPECT_EQ(late.code(), Code::timeout);
-          EXPECT_EQ(late.detail().peer, 1) << late.text();
-          meeting.wait();
-          ASSERT_TRUE(plan.wait().ok());
-        }
-        EXPECT_EQ(tensor.as<std::int32_t>().back(), 3);
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor tensor = world.allocate(DType::i32, {9000});
+    for (auto& value : tensor.as<std::int32_t>()) value = 1;
+    Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
+    if (world.rank() == 1) {
+      meeting.wait();
+      ASSERT_TRUE(plan.run().ok());
+    } else {
+      ASSERT_TRUE(plan.start().ok());
+      // The other of the two ranks may be late too, for some time.
+      const auto wait = [&] { return plan.wait(Deadline::after(std::chrono::milliseconds(20))); };
+      Status late = wait();
+      for (int i = 0; i < 100 && late.detail().peer != 1; ++i) late = wait();
+      EXPECT_EQ(late.code(), Code::timeout);
+      EXPECT_EQ(late.detail().peer, 1) << late.text();
+      meeting.wait();
+      ASSERT_TRUE(plan.wait().ok());
+    }
+    EXPECT_EQ(tensor.as<std::int32_t>().back(), 3);
+  });
 }
 
 TEST(CollectiveFailure, APlanThatGoesWhileUnderWayEndsTheGroupForAll) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Collectives group = Collectives::open(world);
-        const Tensor tensor = world.allocate(DType::i32, {9000});
-        if (world.rank() == 0) {
-          const Status late = group.run(all_reduce(tensor, Reduction::sum),
-                                        Deadline::after(std::chrono::milliseconds(10)));
-          EXPECT_EQ(late.code(), Code::timeout);
-          meeting.wait();
-        } else {
-          meeting.wait();
-          const Status status = group.run(all_reduce(tensor, Reduction::sum));
-          EXPECT_EQ(status.code(), Code::cancelled) << status.text();
-          EXPECT_EQ(status.detail().peer, 0);
-        }
-        EXPECT_EQ(group.run(barrier()).code(), Code::cancelled);
-        meeting.wait();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor tensor = world.allocate(DType::i32, {9000});
+    if (world.rank() == 0) {
+      const Status late = group.run(all_reduce(tensor, Reduction::sum),
+                                    Deadline::after(std::chrono::milliseconds(10)));
+      EXPECT_EQ(late.code(), Code::timeout);
+      meeting.wait();
+    } else {
+      meeting.wait();
+      const Status status = group.run(all_reduce(tensor, Reduction::sum));
+      EXPECT_EQ(status.code(), Code::cancelled) << status.text();
+      EXPECT_EQ(status.detail().peer, 0);
+    }
+    EXPECT_EQ(group.run(barrier()).code(), Code::cancelled);
+    meeting.wait();
+  });
 }
 
 TEST(CollectiveFailure, BadArgumentsAreRefusedBeforeAnythingIsCalled) {
-  run_ranks(
-      2,
-      [](World& world) {
-        Collectives group = Collectives::open(world);
-        const Tensor ten = world.allocate(DType::f32, {10});
-        const Tensor nine = world.allocate(DType::f32, {9});
-        const Tensor whole = world.allocate(DType::i32, {10});
-        const auto refused = [&](const Call& call) {
-          return group.run(call).code() == Code::bad_argument &&
-                 thrown_by([&] { (void)group.plan(call); }).code == Code::bad_argument;
-        };
-        EXPECT_TRUE(refused(all_reduce(ten, nine, Reduction::sum)));
-        EXPECT_TRUE(refused(all_reduce(ten, whole, Reduction::sum)));
-        EXPECT_TRUE(refused(all_reduce(ten, Reduction::bit_xor)));
-        EXPECT_TRUE(refused(all_reduce(ten.part(0, {6}), ten.part(3, {6}), Reduction::sum)));
-        EXPECT_TRUE(refused(broadcast(ten, 2)));
-        EXPECT_TRUE(refused(broadcast(ten, -1)));
-        EXPECT_TRUE(refused(all_gather(ten, nine)));
-        EXPECT_TRUE(refused(all_gather(ten, ten, {10})));
-        EXPECT_TRUE(refused(all_gather(ten, ten, {11, -1})));
-        EXPECT_TRUE(refused(all_to_all(nine, nine)));
-        EXPECT_TRUE(refused(all_to_all(ten, ten, {5, 5})));
-        EXPECT_TRUE(
-            refused(all_reduce(world.allocate(DType::f32, {4, 4}).slice(1, 0, 2), Reduction::sum)));
-        EXPECT_EQ(thrown_by([&] {
-                    (void)Collectives::open(world, std::array{0, 0});
-                  }).code,
-                  Code::bad_argument);
-        EXPECT_EQ(
-            thrown_by([&] { (void)Collectives::open(world, std::array{1 - world.rank()}); }).code,
-            Code::bad_argument);
-        ASSERT_TRUE(group.run(barrier()).ok());
-      },
-      settings());
+  run_on(2, [](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor ten = world.allocate(DType::f32, {10});
+    const Tensor nine = world.allocate(DType::f32, {9});
+    const Tensor whole = world.allocate(DType::i32, {10});
+    const auto refused = [&](const Call& call) {
+      return group.run(call).code() == Code::bad_argument &&
+             thrown_by([&] { (void)group.plan(call); }).code == Code::bad_argument;
+    };
+    EXPECT_TRUE(refused(all_reduce(ten, nine, Reduction::sum)));
+    EXPECT_TRUE(refused(all_reduce(ten, whole, Reduction::sum)));
+    EXPECT_TRUE(refused(all_reduce(ten, Reduction::bit_xor)));
+    EXPECT_TRUE(refused(all_reduce(ten.part(0, {6}), ten.part(3, {6}), Reduction::sum)));
+    EXPECT_TRUE(refused(broadcast(ten, 2)));
+    EXPECT_TRUE(refused(broadcast(ten, -1)));
+    EXPECT_TRUE(refused(all_gather(ten, nine)));
+    EXPECT_TRUE(refused(all_gather(ten, ten, {10})));
+    EXPECT_TRUE(refused(all_gather(ten, ten, {11, -1})));
+    EXPECT_TRUE(refused(all_to_all(nine, nine)));
+    EXPECT_TRUE(refused(all_to_all(ten, ten, {5, 5})));
+    EXPECT_TRUE(
+        refused(all_reduce(world.allocate(DType::f32, {4, 4}).slice(1, 0, 2), Reduction::sum)));
+    EXPECT_EQ(thrown_by([&] {
+                (void)Collectives::open(world, std::array{0, 0});
+              }).code,
+              Code::bad_argument);
+    EXPECT_EQ(thrown_by([&] { (void)Collectives::open(world, std::array{1 - world.rank()}); }).code,
+              Code::bad_argument);
+    ASSERT_TRUE(group.run(barrier()).ok());
+  });
 }
 
 TEST(CollectiveFailure, OpeningNamesTheRankThatDoesNot) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          const ErrorDetail detail = thrown_by([&] {
-            (void)Collectives::open(world, Deadline::after(std::chrono::milliseconds(20)));
-          });
-          EXPECT_EQ(detail.code, Code::timeout);
-          EXPECT_EQ(detail.peer, 1);
-        }
-        meeting.wait();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    if (world.rank() == 0) {
+      const ErrorDetail detail = thrown_by(
+          [&] { (void)Collectives::open(world, Deadline::after(std::chrono::milliseconds(20))); });
+      EXPECT_EQ(detail.code, Code::timeout);
+      EXPECT_EQ(detail.peer, 1);
+    }
+    meeting.wait();
+  });
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/group_area.hpp"
 #include "runtime/world/world_state.hpp"
+#include "tests/support/ranks.hpp"
 #include "tests/threads/collectives/values.hpp"
-#include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {
@@ -68,36 +68,33 @@ TEST(HostileWords, WhatARankSaysOfItsTensorsIsRefusedByItsName) {
   for (const Lie& lie : lies()) {
     SCOPED_TRACE(lie.name);
     Meeting meeting(2);
-    run_ranks(
-        2,
-        [&](World& world) {
-          detail::WorldState& state = WorldAccess::state(world);
-          const std::vector<int> ranks{0, 1};
-          const auto group = state.collectives.open(ranks, {});
-          const Tensor in = world.allocate(DType::f32, {kCount});
-          const Tensor out = world.allocate(DType::f32, {kCount});
-          const auto call = group->plan(lie.call(in, out));
-          if (world.rank() == kHostile) {
-            ASSERT_TRUE(group->start(call).ok());
-            const p2p::MemoryRef at = group->area();
-            GroupArea area(state.local.control->chunk_data(at.chunk) + at.offset,
-                           GroupArea::entry_bytes(2));
-            TensorPlaces places;
-            std::memcpy(&places, area.payload(1), sizeof places);
-            lie.tell(area, places);
-            std::memcpy(area.payload(1), &places, sizeof places);
-            meeting.wait();
-          } else {
-            meeting.wait();
-            const Status status = group->run(call, Deadline::after(std::chrono::milliseconds(100)));
-            EXPECT_EQ(status.code(), lie.code) << status.text();
-            EXPECT_EQ(status.detail().peer, kHostile) << status.text();
-          }
-          meeting.wait();
-          group->drop(call);
-          group->close();
-        },
-        settings());
+    run_on(2, [&](World& world) {
+      detail::WorldState& state = WorldAccess::state(world);
+      const std::vector<int> ranks{0, 1};
+      const auto group = state.collectives.open(ranks, {});
+      const Tensor in = world.allocate(DType::f32, {kCount});
+      const Tensor out = world.allocate(DType::f32, {kCount});
+      const auto call = group->plan(lie.call(in, out));
+      if (world.rank() == kHostile) {
+        ASSERT_TRUE(group->start(call).ok());
+        const p2p::MemoryRef at = group->area();
+        GroupArea area(state.local.control->chunk_data(at.chunk) + at.offset,
+                       GroupArea::entry_bytes(2));
+        TensorPlaces places;
+        std::memcpy(&places, area.payload(1), sizeof places);
+        lie.tell(area, places);
+        std::memcpy(area.payload(1), &places, sizeof places);
+        meeting.wait();
+      } else {
+        meeting.wait();
+        const Status status = group->run(call, Deadline::after(std::chrono::milliseconds(100)));
+        EXPECT_EQ(status.code(), lie.code) << status.text();
+        EXPECT_EQ(status.detail().peer, kHostile) << status.text();
+      }
+      meeting.wait();
+      group->drop(call);
+      group->close();
+    });
   }
 }
 

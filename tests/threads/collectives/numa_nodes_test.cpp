@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/world/in_process.hpp"
+#include "tests/support/ranks.hpp"
 #include "tests/threads/collectives/values.hpp"
-#include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {
@@ -70,31 +70,28 @@ TEST(NumaNodes, OfASettingAreRefusedByTheirText) {
 std::vector<float> summed(const char* nodes, Algorithm algorithm, DType dtype) {
   constexpr std::int64_t kCount = 70'001;
   std::vector<float> sum;
-  run_ranks(
-      8,
-      [&](World& world) {
-        Collectives group = Collectives::open(world);
-        const Tensor tensor = world.allocate(dtype, {kCount});
-        std::mt19937 random(static_cast<unsigned>(world.rank()) + 1);
-        std::lognormal_distribution<float> any(0, 4);
-        std::vector<float> values(kCount);
-        for (float& value : values) value = any(random);
-        if (dtype == DType::f32)
-          std::memcpy(tensor.data(), values.data(), tensor.bytes());
-        else
-          kernels::narrow(tensor.data(), dtype, values.data(), values.size());
-        Call call = all_reduce(tensor, Reduction::sum);
-        call.algorithm = algorithm;
-        call.deterministic = true;
-        ASSERT_TRUE(group.run(call).ok());
-        if (world.rank() != 5) return;
-        sum.resize(kCount);
-        if (dtype == DType::f32)
-          std::memcpy(sum.data(), tensor.data(), tensor.bytes());
-        else
-          kernels::widen(sum.data(), tensor.data(), dtype, sum.size());
-      },
-      settings().with(Setting::numa, nodes));
+  run_on(8, settings().with(Setting::numa, nodes), [&](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor tensor = world.allocate(dtype, {kCount});
+    std::mt19937 random(static_cast<unsigned>(world.rank()) + 1);
+    std::lognormal_distribution<float> any(0, 4);
+    std::vector<float> values(kCount);
+    for (float& value : values) value = any(random);
+    if (dtype == DType::f32)
+      std::memcpy(tensor.data(), values.data(), tensor.bytes());
+    else
+      kernels::narrow(tensor.data(), dtype, values.data(), values.size());
+    Call call = all_reduce(tensor, Reduction::sum);
+    call.algorithm = algorithm;
+    call.deterministic = true;
+    ASSERT_TRUE(group.run(call).ok());
+    if (world.rank() != 5) return;
+    sum.resize(kCount);
+    if (dtype == DType::f32)
+      std::memcpy(sum.data(), tensor.data(), tensor.bytes());
+    else
+      kernels::widen(sum.data(), tensor.data(), dtype, sum.size());
+  });
   return sum;
 }
 
@@ -110,24 +107,20 @@ TEST(NumaNodes, DontChangeADeterministicSum) {
 }
 
 TEST(NumaNodes, DontHideWhoHasLeft) {
-  run_ranks(
-      4,
-      [&](World& world) {
-        const Tensor tensor = world.allocate(DType::f32, {50'000});
-        {
-          Collectives group = Collectives::open(world);
-          Call call = all_reduce(tensor, Reduction::sum);
-          call.algorithm = Algorithm::two_level;
-          ASSERT_TRUE(group.run(call).ok());
-          if (world.rank() != 3) {
-            const Status status = group.run(call);
-            EXPECT_EQ(status.code(), Code::peer_left) << status.text();
-            EXPECT_TRUE(contains(status.text(), "rank 3")) << status.text();
-          }
-        }
-        (void)world.leave();
-      },
-      settings().with(Setting::numa, "0,0,1,1"));
+  run_on(4, settings().with(Setting::numa, "0,0,1,1"), [&](World& world) {
+    const Tensor tensor = world.allocate(DType::f32, {50'000});
+    {
+      Collectives group = Collectives::open(world);
+      Call call = all_reduce(tensor, Reduction::sum);
+      call.algorithm = Algorithm::two_level;
+      ASSERT_TRUE(group.run(call).ok());
+      if (world.rank() != 3) {
+        const Status status = group.run(call);
+        EXPECT_TRUE(tells(status, Code::peer_left, {"rank 3"}));
+      }
+    }
+    (void)world.leave();
+  });
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "p2p/message/posted.hpp"
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
 #include "weft/message.hpp"
 
@@ -47,130 +47,115 @@ TEST(PostedTable, FindsTheOldestOfThoseThatTakeAMessage) {
 
 TEST(Messages, AllocateNothingOnceTheRanksHaveMet) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Messages messages(world);
-        const int other = 1 - world.rank();
-        std::vector<Tensor> out;
-        std::vector<Tensor> in;
-        for (const std::int64_t bytes : {8, 200, 4096, 70'000}) {
-          out.push_back(world.allocate(DType::u8, {bytes}));
-          in.push_back(world.allocate(DType::u8, {bytes}));
-        }
-        std::vector<MessageRequest> requests(2 * out.size());
-        const auto exchange = [&] {
-          for (std::size_t i = 0; i < in.size(); ++i)
-            requests[i] = messages.irecv(i % 2 == 0 ? other : kAnySource, i, in[i]);
-          for (std::size_t i = 0; i < out.size(); ++i)
-            requests[out.size() + i] = messages.isend(other, i, out[i]);
-          return messages.wait_all(requests);
-        };
-        for (int i = 0; i < 10; ++i) exchange().or_throw();
-        meeting.wait();
-        const std::uint64_t before = allocations();
-        Status status;
-        for (int i = 0; i < 300 && status.ok(); ++i) status = exchange();
-        EXPECT_EQ(allocations(), before);
-        EXPECT_TRUE(status.ok()) << status.text();
-        meeting.wait();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    Messages messages(world);
+    const int other = 1 - world.rank();
+    std::vector<Tensor> out;
+    std::vector<Tensor> in;
+    for (const std::int64_t bytes : {8, 200, 4096, 70'000}) {
+      out.push_back(world.allocate(DType::u8, {bytes}));
+      in.push_back(world.allocate(DType::u8, {bytes}));
+    }
+    std::vector<MessageRequest> requests(2 * out.size());
+    const auto exchange = [&] {
+      for (std::size_t i = 0; i < in.size(); ++i)
+        requests[i] = messages.irecv(i % 2 == 0 ? other : kAnySource, i, in[i]);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        requests[out.size() + i] = messages.isend(other, i, out[i]);
+      return messages.wait_all(requests);
+    };
+    for (int i = 0; i < 10; ++i) exchange().or_throw();
+    meeting.wait();
+    const std::uint64_t before = allocations();
+    Status status;
+    for (int i = 0; i < 300 && status.ok(); ++i) status = exchange();
+    EXPECT_EQ(allocations(), before);
+    EXPECT_TRUE(status.ok()) << status.text();
+    meeting.wait();
+  });
 }
 
 TEST(Messages, EndWhenTheRankThatTheyNeedHasLeft) {
   Meeting meeting(3);
   Meeting of_two(2);
-  run_ranks(
-      3,
-      [&](World& world) {
-        Messages messages(world);
-        const Tensor small = world.allocate(DType::u8, {10});
-        const Tensor large = world.allocate(DType::u8, {10'000});
-        fill(small, 1);
-        fill(large, 2);
-        if (world.rank() == 2) {
-          for (int to = 0; to < 2; ++to) messages.send(to, 1, small).or_throw();
-          meeting.wait();
-          return;  // it leaves
-        }
-        const Tensor in = world.allocate(DType::u8, {10'000});
-        MessageRequest posted = messages.irecv(2, 7, in);
-        MessageRequest any = messages.irecv(kAnySource, 8, in);
-        MessageRequest offered = messages.isend(2, 1, large);
-        meeting.wait();
-        EXPECT_EQ(posted.wait().code(), Code::peer_left);
-        EXPECT_EQ(offered.wait().code(), Code::peer_left);
-        EXPECT_EQ(any.wait(soon_late()).code(), Code::timeout) << "another rank may still send it";
-        EXPECT_EQ(messages.send(2, 1, small).code(), Code::peer_left);
-        EXPECT_EQ(messages.recv(2, 2, in).code(), Code::peer_left);
-        EXPECT_EQ(messages.probe(2, 2).code(), Code::peer_left);
-        // A message that rank 2 sent before it left can still be received.
-        const auto got = messages.recv(2, kAnyTag, in);
-        ASSERT_TRUE(got.ok()) << got.status().text();
-        EXPECT_TRUE(holds(in.part(0, {10}), 1));
-        of_two.wait();
-        messages.send(1 - world.rank(), 8, small).or_throw();
-        EXPECT_EQ(any.wait().value().source, 1 - world.rank());
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    Messages messages(world);
+    const Tensor small = world.allocate(DType::u8, {10});
+    const Tensor large = world.allocate(DType::u8, {10'000});
+    fill(small, 1);
+    fill(large, 2);
+    if (world.rank() == 2) {
+      for (int to = 0; to < 2; ++to) messages.send(to, 1, small).or_throw();
+      meeting.wait();
+      return;  // it leaves
+    }
+    const Tensor in = world.allocate(DType::u8, {10'000});
+    MessageRequest posted = messages.irecv(2, 7, in);
+    MessageRequest any = messages.irecv(kAnySource, 8, in);
+    MessageRequest offered = messages.isend(2, 1, large);
+    meeting.wait();
+    EXPECT_EQ(posted.wait().code(), Code::peer_left);
+    EXPECT_EQ(offered.wait().code(), Code::peer_left);
+    EXPECT_EQ(any.wait(soon_late()).code(), Code::timeout) << "another rank may still send it";
+    EXPECT_EQ(messages.send(2, 1, small).code(), Code::peer_left);
+    EXPECT_EQ(messages.recv(2, 2, in).code(), Code::peer_left);
+    EXPECT_EQ(messages.probe(2, 2).code(), Code::peer_left);
+    // A message that rank 2 sent before it left can still be received.
+    const auto got = messages.recv(2, kAnyTag, in);
+    ASSERT_TRUE(got.ok()) << got.status().text();
+    EXPECT_TRUE(holds(in.part(0, {10}), 1));
+    of_two.wait();
+    messages.send(1 - world.rank(), 8, small).or_throw();
+    EXPECT_EQ(any.wait().value().source, 1 - world.rank());
+  });
 }
 
 TEST(Messages, FromAnySourceEndWhenNobodyIsLeft) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Messages messages(world);
-        meeting.wait();
-        if (world.rank() == 1) return;
-        const Tensor in = world.allocate(DType::u8, {8});
-        EXPECT_EQ(messages.recv(kAnySource, kAnyTag, in).code(), Code::peer_left);
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    Messages messages(world);
+    meeting.wait();
+    if (world.rank() == 1) return;
+    const Tensor in = world.allocate(DType::u8, {8});
+    EXPECT_EQ(messages.recv(kAnySource, kAnyTag, in).code(), Code::peer_left);
+  });
 }
 
 TEST(Messages, NameTheRankThatDoesNotReceive) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Messages messages(world);
-        const Tensor large = world.allocate(DType::u8, {10'000});
-        const Tensor in = world.allocate(DType::u8, {10'000});
-        if (world.rank() == 0) {
-          fill(large, 3);
-          const Status late = messages.send(1, 5, large, soon_late());
-          EXPECT_EQ(late.code(), Code::timeout);
-          EXPECT_EQ(late.detail().peer, 1);
-          EXPECT_TRUE(contains(late.text(), "lent")) << late.text();
-          EXPECT_EQ(messages.recv(1, 6, in, soon_late()).status().detail().peer, 1);
-          meeting.wait();
-        } else {
-          meeting.wait();
-          // Rank 1 was told of the tensor, which stayed lent.
-          EXPECT_TRUE(messages.recv(0, 5, in).ok());
-          EXPECT_TRUE(holds(in, 3));
-        }
-        meeting.wait();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    Messages messages(world);
+    const Tensor large = world.allocate(DType::u8, {10'000});
+    const Tensor in = world.allocate(DType::u8, {10'000});
+    if (world.rank() == 0) {
+      fill(large, 3);
+      const Status late = messages.send(1, 5, large, soon_late());
+      EXPECT_EQ(late.code(), Code::timeout);
+      EXPECT_EQ(late.detail().peer, 1);
+      EXPECT_TRUE(contains(late.text(), "lent")) << late.text();
+      EXPECT_EQ(messages.recv(1, 6, in, soon_late()).status().detail().peer, 1);
+      meeting.wait();
+    } else {
+      meeting.wait();
+      // Rank 1 was told of the tensor, which stayed lent.
+      EXPECT_TRUE(messages.recv(0, 5, in).ok());
+      EXPECT_TRUE(holds(in, 3));
+    }
+    meeting.wait();
+  });
 }
 
 TEST(Messages, RefuseWhatCanNotBeSent) {
-  run_ranks(
-      1,
-      [](World& world) {
-        Messages messages(world);
-        const Tensor tensor = world.allocate(DType::u8, {4, 4});
-        EXPECT_EQ(messages.send(1, 0, tensor).code(), Code::bad_argument);
-        EXPECT_EQ(messages.send(kAnySource, 0, tensor).code(), Code::bad_argument);
-        EXPECT_EQ(messages.send(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
-        EXPECT_EQ(messages.recv(-2, 0, tensor).code(), Code::bad_argument);
-        EXPECT_EQ(messages.recv(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
-        EXPECT_FALSE(messages.iprobe(7, kAnyTag));
-      },
-      settings());
+  run_on(1, [](World& world) {
+    Messages messages(world);
+    const Tensor tensor = world.allocate(DType::u8, {4, 4});
+    EXPECT_EQ(messages.send(1, 0, tensor).code(), Code::bad_argument);
+    EXPECT_EQ(messages.send(kAnySource, 0, tensor).code(), Code::bad_argument);
+    EXPECT_EQ(messages.send(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
+    EXPECT_EQ(messages.recv(-2, 0, tensor).code(), Code::bad_argument);
+    EXPECT_EQ(messages.recv(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
+    EXPECT_FALSE(messages.iprobe(7, kAnyTag));
+  });
 }
 
 }  // namespace

@@ -46,23 +46,20 @@ template <typename Work>
 void run_job(int ranks, const pslib::Options& placement,
              const std::vector<pslib::TensorSpec>& specs, const TableOptions& options,
              const Work& work) {
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        pslib::ParameterServer server(world, placement);
-        {
-          Table table = server.table("model", specs, options);
-          if (server.works()) {
-            work(world, table);
-            if (server.serves()) world.leave().or_throw();
-          } else {
-            Table* const tables[] = {&table};
-            server.serve(tables).or_throw();
-          }
-        }
-        (void)world.leave();
-      },
-      settings());
+  run_on(ranks, [&](World& world) {
+    pslib::ParameterServer server(world, placement);
+    {
+      Table table = server.table("model", specs, options);
+      if (server.works()) {
+        work(world, table);
+        if (server.serves()) world.leave().or_throw();
+      } else {
+        Table* const tables[] = {&table};
+        server.serve(tables).or_throw();
+      }
+    }
+    (void)world.leave();
+  });
 }
 
 struct Trained {
@@ -256,21 +253,18 @@ TEST(CompressedTable, SendsFewerBytesAndCopiesAndAsksNothing) {
 }
 
 TEST(CompressedTable, MustBeCompressedAlikeAtAllRanks) {
-  run_ranks(
-      2,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        try {
-          (void)server.table("model", {{"a", Shape{1000}}},
-                             compressed(Compression::top_k(world.rank() == 0 ? 0.1F : 0.2F)));
-          ADD_FAILURE() << "accepted";
-        } catch (const Error& error) {
-          EXPECT_EQ(error.code(), Code::mismatch);
-          EXPECT_TRUE(contains(error.what(), "compression top_k(ratio 0.")) << error.what();
-        }
-        (void)world.leave();
-      },
-      settings());
+  run_on(2, [](World& world) {
+    pslib::ParameterServer server(world);
+    try {
+      (void)server.table("model", {{"a", Shape{1000}}},
+                         compressed(Compression::top_k(world.rank() == 0 ? 0.1F : 0.2F)));
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::mismatch);
+      EXPECT_TRUE(contains(error.what(), "compression top_k(ratio 0.")) << error.what();
+    }
+    (void)world.leave();
+  });
 }
 
 }  // namespace

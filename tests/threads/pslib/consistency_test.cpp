@@ -44,24 +44,21 @@ float value_of(const Table& table) {
 template <typename Work, typename Served>
 void run_job(int workers, int servers, const TableOptions& options, const Work& work,
              const Served& served) {
-  run_ranks(
-      workers + servers,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = servers, .split_bytes = 256});
-        {
-          Table table = server.table("model", specs(), options);
-          if (server.works()) {
-            table.initialize().or_throw();
-            work(world, table);
-          } else {
-            pslib::Table* const tables[] = {&table};
-            server.serve(tables).or_throw();
-            served(table);
-          }
-        }
-        (void)world.leave();
-      },
-      settings());
+  run_on(workers + servers, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = servers, .split_bytes = 256});
+    {
+      Table table = server.table("model", specs(), options);
+      if (server.works()) {
+        table.initialize().or_throw();
+        work(world, table);
+      } else {
+        pslib::Table* const tables[] = {&table};
+        server.serve(tables).or_throw();
+        served(table);
+      }
+    }
+    (void)world.leave();
+  });
 }
 
 /// The pace of a worker, drawn from its seed.
@@ -176,41 +173,38 @@ TEST(BoundedStaleness, IsNeverExceeded) {
 TEST(BoundedStaleness, NamesTheSlowWorkerUntilItGoesOnOrCloses) {
   Meeting meeting(2);
   Meeting closing(2);
-  run_ranks(
-      3,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table = std::make_unique<Table>(
-            server.table("model", specs(), asynchronous(Consistency::ssp(2))));
-        if (world.rank() == 2) {
-          pslib::Table* const tables[] = {table.get()};
-          server.serve(tables).or_throw();
-        } else {
-          table->initialize().or_throw();
-          if (world.rank() == 0) {
-            for (int step = 0; step < 2; ++step) table->push_pull().or_throw();
-            table->push().or_throw();
-            const Status status = table->pull(Deadline::after(milliseconds(50)));
-            EXPECT_EQ(status.code(), Code::timeout) << status.text();
-            if (!status) {
-              EXPECT_EQ(status.detail().peer, 1) << status.text();
-            }
-            EXPECT_TRUE(contains(status.text(), "has made 0 steps")) << status.text();
-            meeting.wait();
-            table->pull().or_throw();
-            closing.wait();
-            for (int step = 0; step < 5; ++step) table->push_pull().or_throw();
-          } else {
-            meeting.wait();
-            table->push_pull().or_throw();
-            table.reset();  // from here on it is not in the quorum
-            closing.wait();
-          }
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    auto table =
+        std::make_unique<Table>(server.table("model", specs(), asynchronous(Consistency::ssp(2))));
+    if (world.rank() == 2) {
+      pslib::Table* const tables[] = {table.get()};
+      server.serve(tables).or_throw();
+    } else {
+      table->initialize().or_throw();
+      if (world.rank() == 0) {
+        for (int step = 0; step < 2; ++step) table->push_pull().or_throw();
+        table->push().or_throw();
+        const Status status = table->pull(Deadline::after(milliseconds(50)));
+        EXPECT_EQ(status.code(), Code::timeout) << status.text();
+        if (!status) {
+          EXPECT_EQ(status.detail().peer, 1) << status.text();
         }
-        table.reset();
-        (void)world.leave();
-      },
-      settings());
+        EXPECT_TRUE(contains(status.text(), "has made 0 steps")) << status.text();
+        meeting.wait();
+        table->pull().or_throw();
+        closing.wait();
+        for (int step = 0; step < 5; ++step) table->push_pull().or_throw();
+      } else {
+        meeting.wait();
+        table->push_pull().or_throw();
+        table.reset();  // from here on it is not in the quorum
+        closing.wait();
+      }
+    }
+    table.reset();
+    (void)world.leave();
+  });
 }
 
 /// Worker 2 of three is late for the first of the steps, which takes two.
@@ -265,47 +259,44 @@ TEST(FirstOfMany, FoldTheLateGradientIntoTheNextUpdate) {
 
 TEST(FirstOfMany, MayGoOnBeforeAllHaveInitializedAndTheOthersAreNotLate) {
   Meeting meeting(3);
-  run_ranks(
-      4,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        {
-          Table table = server.table("model", specs(), asynchronous(Consistency::first(2)));
-          if (server.works()) {
-            // Worker 2 hands in its initial values, and can't pull before the others have done so.
-            if (world.rank() == 2) {
-              EXPECT_EQ(table.initialize(Deadline::after({})).code(), Code::timeout);
-            }
-            meeting.wait();
-            if (world.rank() != 2) {
-              table.initialize().or_throw();
-              fill_gradients(table, static_cast<float>(1 << world.rank()));
-              table.push_pull().or_throw();
-            }
-            meeting.wait();
-            if (world.rank() == 2) table.initialize().or_throw();
-            EXPECT_EQ(table.version(), 1U);
-            EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 1}));
-            EXPECT_EQ(value_of(table), -1.5F);
-            fill_gradients(table, static_cast<float>(1 << world.rank()));
-            if (world.rank() != 1) {
-              table.push_pull().or_throw();
-              EXPECT_EQ(table.version(), 2U);
-              EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 2}));
-              EXPECT_EQ(value_of(table), -1.5F - 2.5F);
-            }
-            meeting.wait();
-          } else {
-            pslib::Table* const tables[] = {&table};
-            server.serve(tables).or_throw();
-            const auto statistics = table.statistics();
-            EXPECT_EQ(statistics.applied, 4U);
-            EXPECT_EQ(statistics.dropped + statistics.folded, 0U);
-          }
+  run_on(4, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    {
+      Table table = server.table("model", specs(), asynchronous(Consistency::first(2)));
+      if (server.works()) {
+        // Worker 2 hands in its initial values, and can't pull before the others have done so.
+        if (world.rank() == 2) {
+          EXPECT_EQ(table.initialize(Deadline::after({})).code(), Code::timeout);
         }
-        (void)world.leave();
-      },
-      settings());
+        meeting.wait();
+        if (world.rank() != 2) {
+          table.initialize().or_throw();
+          fill_gradients(table, static_cast<float>(1 << world.rank()));
+          table.push_pull().or_throw();
+        }
+        meeting.wait();
+        if (world.rank() == 2) table.initialize().or_throw();
+        EXPECT_EQ(table.version(), 1U);
+        EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 1}));
+        EXPECT_EQ(value_of(table), -1.5F);
+        fill_gradients(table, static_cast<float>(1 << world.rank()));
+        if (world.rank() != 1) {
+          table.push_pull().or_throw();
+          EXPECT_EQ(table.version(), 2U);
+          EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 2}));
+          EXPECT_EQ(value_of(table), -1.5F - 2.5F);
+        }
+        meeting.wait();
+      } else {
+        pslib::Table* const tables[] = {&table};
+        server.serve(tables).or_throw();
+        const auto statistics = table.statistics();
+        EXPECT_EQ(statistics.applied, 4U);
+        EXPECT_EQ(statistics.dropped + statistics.folded, 0U);
+      }
+    }
+    (void)world.leave();
+  });
 }
 
 TEST(FirstOfMany, NameTheWorkerThatIsMissing) {
@@ -335,52 +326,46 @@ TEST(FirstOfMany, NameTheWorkerThatIsMissing) {
 
 TEST(FirstOfMany, GoOnWithThoseThatAreLeft) {
   Meeting meeting(2);
-  run_ranks(
-      3,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table = std::make_unique<Table>(
-            server.table("model", specs(), asynchronous(Consistency::first(2))));
-        if (world.rank() == 2) {
-          pslib::Table* const tables[] = {table.get()};
-          server.serve(tables).or_throw();
-          EXPECT_EQ(table->version(), 2U);
-        } else {
-          table->initialize().or_throw();
-          table->push_pull().or_throw();
-          if (world.rank() == 1) table.reset();
-          if (world.rank() == 0) {
-            table->push_pull().or_throw();
-            EXPECT_EQ(table->pulled().contributors, (std::vector<int>{0}));
-          }
-          meeting.wait();
-        }
-        table.reset();
-        (void)world.leave();
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    auto table = std::make_unique<Table>(
+        server.table("model", specs(), asynchronous(Consistency::first(2))));
+    if (world.rank() == 2) {
+      pslib::Table* const tables[] = {table.get()};
+      server.serve(tables).or_throw();
+      EXPECT_EQ(table->version(), 2U);
+    } else {
+      table->initialize().or_throw();
+      table->push_pull().or_throw();
+      if (world.rank() == 1) table.reset();
+      if (world.rank() == 0) {
+        table->push_pull().or_throw();
+        EXPECT_EQ(table->pulled().contributors, (std::vector<int>{0}));
+      }
+      meeting.wait();
+    }
+    table.reset();
+    (void)world.leave();
+  });
 }
 
 TEST(AsynchronousTables, RefuseWhatTheyCannotKeep) {
-  run_ranks(
-      3,
-      [&](World& world) {
-        const auto refusal = [&](const pslib::Options& deployment, const TableOptions& options) {
-          pslib::ParameterServer server(world, deployment);
-          const auto detail = thrown_by([&] { (void)server.table("m", specs(), options); });
-          EXPECT_EQ(detail.code, Code::bad_argument) << detail.text();
-          return detail.text();
-        };
-        const pslib::Options two{.dedicated_servers = 2};
-        TableOptions clipped = asynchronous(Consistency::async());
-        clipped.clip_norm = 1.0F;
-        EXPECT_TRUE(contains(refusal({}, asynchronous(Consistency::async())), "rank 0 works"));
-        EXPECT_TRUE(contains(refusal(two, clipped), "norm"));
-        EXPECT_TRUE(contains(refusal(two, asynchronous(Consistency::first(1))), "one server"));
-        EXPECT_TRUE(contains(refusal({.dedicated_servers = 1}, asynchronous(Consistency::first(3))),
-                             "3 of 2 workers"));
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    const auto refusal = [&](const pslib::Options& deployment, const TableOptions& options) {
+      pslib::ParameterServer server(world, deployment);
+      const auto detail = thrown_by([&] { (void)server.table("m", specs(), options); });
+      EXPECT_EQ(detail.code, Code::bad_argument) << detail.text();
+      return detail.text();
+    };
+    const pslib::Options two{.dedicated_servers = 2};
+    TableOptions clipped = asynchronous(Consistency::async());
+    clipped.clip_norm = 1.0F;
+    EXPECT_TRUE(contains(refusal({}, asynchronous(Consistency::async())), "rank 0 works"));
+    EXPECT_TRUE(contains(refusal(two, clipped), "norm"));
+    EXPECT_TRUE(contains(refusal(two, asynchronous(Consistency::first(1))), "one server"));
+    EXPECT_TRUE(contains(refusal({.dedicated_servers = 1}, asynchronous(Consistency::first(3))),
+                         "3 of 2 workers"));
+  });
 }
 
 }  // namespace

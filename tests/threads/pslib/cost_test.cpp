@@ -1,8 +1,8 @@
 // The cost of a step, by the counters.
 #include <gtest/gtest.h>
 
+#include "tests/support/edges.hpp"
 #include "tests/threads/pslib/training.hpp"
-#include "tests/threads/slots/edges.hpp"
 
 namespace weft::tests {
 namespace {
@@ -37,26 +37,23 @@ void expect_free_of_overhead(const TransferCounters& cost) {
 template <typename Step, typename Check>
 void measure(int ranks, const Step& step, const Check& check) {
   Meeting meeting(ranks);
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        pslib::ParameterServer server(world);
-        auto table = server.table("model", Regression::specs(), Optimizer::adam(0.01F));
-        table.initialize().or_throw();
-        step(table);
-        meeting.wait();
-        const auto before = all_counters(world);
-        const auto pulled_before = edge_sum(world, Role::views, "/parameters");
-        const auto taken_before = edge_sum(world, Role::views, "/gradient");
-        meeting.wait();
-        for (std::uint64_t i = 0; i < kSteps; ++i) step(table);
-        meeting.wait();
-        expect_free_of_overhead(all_counters(world) - before);
-        check(table, edge_sum(world, Role::views, "/parameters") - pulled_before,
-              edge_sum(world, Role::views, "/gradient") - taken_before);
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(ranks, [&](World& world) {
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", Regression::specs(), Optimizer::adam(0.01F));
+    table.initialize().or_throw();
+    step(table);
+    meeting.wait();
+    const auto before = all_counters(world);
+    const auto pulled_before = edge_sum(world, Role::views, "/parameters");
+    const auto taken_before = edge_sum(world, Role::views, "/gradient");
+    meeting.wait();
+    for (std::uint64_t i = 0; i < kSteps; ++i) step(table);
+    meeting.wait();
+    expect_free_of_overhead(all_counters(world) - before);
+    check(table, edge_sum(world, Role::views, "/parameters") - pulled_before,
+          edge_sum(world, Role::views, "/gradient") - taken_before);
+    world.leave().or_throw();
+  });
 }
 
 TEST(StepCost, OfPushPullIsOneWorkRequestPerShardAndNothingElse) {

@@ -22,18 +22,15 @@ constexpr milliseconds kApart{700};
 template <typename Work, typename Serve>
 void run_with_late_servers(const Work& work, const Serve& serve) {
   Meeting meeting(1 + kServers);
-  run_ranks(
-      1 + kServers,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = kServers, .split_bytes = 64});
-        if (server.works()) {
-          work(server, meeting);
-        } else {
-          serve(server, meeting, kApart * world.rank());
-        }
-        (void)world.leave(Deadline::after(seconds(20)));
-      },
-      settings().with(Setting::timeout, "1s"));
+  run_on(1 + kServers, settings().with(Setting::timeout, "1s"), [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = kServers, .split_bytes = 64});
+    if (server.works()) {
+      work(server, meeting);
+    } else {
+      serve(server, meeting, kApart * world.rank());
+    }
+    (void)world.leave(Deadline::after(seconds(20)));
+  });
 }
 
 /// Repeats a call until it succeeds: no call lasts longer than WEFT_TIMEOUT, and at least one times
@@ -104,73 +101,64 @@ INSTANTIATE_TEST_SUITE_P(Consistencies, LateServers,
                          });
 
 TEST(Serving, LastsWhileWorkersComputeForLongerThanAnyWait) {
-  run_ranks(
-      3,
-      [](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto dense = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
-        auto sparse = server.sparse_table("rows", plain(Consistency::bsp()));
-        if (server.works()) {
-          dense.initialize().or_throw();
-          std::this_thread::sleep_for(seconds(3));
-          dense.push_pull(Deadline::after(seconds(20))).or_throw();
-          const std::vector<std::uint64_t> ids{1};
-          Floats rows(4);
-          sparse.push_lookup(ids, rows, ids, rows, Deadline::after(seconds(20))).or_throw();
-        } else {
-          pslib::Table* const tables[] = {&dense};
-          pslib::SparseTable* const rows[] = {&sparse};
-          const Status status = server.serve(tables, rows);
-          EXPECT_TRUE(status) << status.text();
-          EXPECT_EQ(dense.version(), 1U);
-          EXPECT_EQ(sparse.version(), 1U);
-        }
-        (void)world.leave(Deadline::after(seconds(20)));
-      },
-      settings().with(Setting::timeout, "1s"));
+  run_on(3, settings().with(Setting::timeout, "1s"), [](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    auto dense = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    auto sparse = server.sparse_table("rows", plain(Consistency::bsp()));
+    if (server.works()) {
+      dense.initialize().or_throw();
+      std::this_thread::sleep_for(seconds(3));
+      dense.push_pull(Deadline::after(seconds(20))).or_throw();
+      const std::vector<std::uint64_t> ids{1};
+      Floats rows(4);
+      sparse.push_lookup(ids, rows, ids, rows, Deadline::after(seconds(20))).or_throw();
+    } else {
+      pslib::Table* const tables[] = {&dense};
+      pslib::SparseTable* const rows[] = {&sparse};
+      const Status status = server.serve(tables, rows);
+      EXPECT_TRUE(status) << status.text();
+      EXPECT_EQ(dense.version(), 1U);
+      EXPECT_EQ(sparse.version(), 1U);
+    }
+    (void)world.leave(Deadline::after(seconds(20)));
+  });
 }
 
 TEST(Serving, LastsWhileAWorkerViewsForLongerThanAnyWait) {
-  run_ranks(
-      2,
-      [](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
-        if (server.works()) {
-          table.initialize().or_throw();
-          table.push().or_throw();
-          table.wait_updated().or_throw();
-          table.push().or_throw();  // the shard needs the buffer that is viewed here
-          std::this_thread::sleep_for(milliseconds(2500));
-          table.wait_updated(Deadline::after(seconds(20))).or_throw();
-        } else {
-          pslib::Table* const tables[] = {&table};
-          const Status status = server.serve(tables);
-          EXPECT_TRUE(status) << status.text();
-          EXPECT_EQ(table.version(), 2U);
-        }
-        (void)world.leave(Deadline::after(seconds(20)));
-      },
-      settings().with(Setting::timeout, "1s"));
+  run_on(2, settings().with(Setting::timeout, "1s"), [](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    auto table = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    if (server.works()) {
+      table.initialize().or_throw();
+      table.push().or_throw();
+      table.wait_updated().or_throw();
+      table.push().or_throw();  // the shard needs the buffer that is viewed here
+      std::this_thread::sleep_for(milliseconds(2500));
+      table.wait_updated(Deadline::after(seconds(20))).or_throw();
+    } else {
+      pslib::Table* const tables[] = {&table};
+      const Status status = server.serve(tables);
+      EXPECT_TRUE(status) << status.text();
+      EXPECT_EQ(table.version(), 2U);
+    }
+    (void)world.leave(Deadline::after(seconds(20)));
+  });
 }
 
 TEST(Serving, EndsByItsOwnDeadlineAndNamesAWorkerThatHasTheTable) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
-        if (server.serves()) {
-          pslib::Table* const tables[] = {&table};
-          const Status status = server.serve(tables, {}, Deadline::after(milliseconds(200)));
-          EXPECT_EQ(status.code(), Code::timeout) << status.text();
-          EXPECT_EQ(status.detail().peer, 0) << status.text();
-        }
-        meeting.wait();
-        (void)world.leave();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    auto table = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    if (server.serves()) {
+      pslib::Table* const tables[] = {&table};
+      const Status status = server.serve(tables, {}, Deadline::after(milliseconds(200)));
+      EXPECT_EQ(status.code(), Code::timeout) << status.text();
+      EXPECT_EQ(status.detail().peer, 0) << status.text();
+    }
+    meeting.wait();
+    (void)world.leave();
+  });
 }
 
 }  // namespace

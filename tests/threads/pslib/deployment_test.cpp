@@ -12,37 +12,30 @@ using pslib::Options;
 /// Makes a server on each rank and returns the table's shard map; ranks that only serve do so.
 std::string shard_map(int ranks, const Options& options, const Config& config = settings()) {
   std::string map;
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        pslib::ParameterServer server(world, options);
-        auto table =
-            server.table("model", {{"a", Shape{64}}, {"b", Shape{3}}}, Optimizer::sgd(1.0F));
-        if (world.rank() == 0) map = table.describe();
-        if (!server.works()) {
-          pslib::Table* const tables[] = {&table};
-          server.serve(tables).or_throw();
-        } else {
-          table.initialize().or_throw();
-          std::ranges::fill(table.gradient("b").as<float>(), 2.0F);
-          table.push_pull().or_throw();
-          for (const float p : table.parameter("b").as<float>()) EXPECT_EQ(p, -2.0F);
-        }
-        world.leave().or_throw();
-      },
-      config);
+  run_on(ranks, config, [&](World& world) {
+    pslib::ParameterServer server(world, options);
+    auto table = server.table("model", {{"a", Shape{64}}, {"b", Shape{3}}}, Optimizer::sgd(1.0F));
+    if (world.rank() == 0) map = table.describe();
+    if (!server.works()) {
+      pslib::Table* const tables[] = {&table};
+      server.serve(tables).or_throw();
+    } else {
+      table.initialize().or_throw();
+      std::ranges::fill(table.gradient("b").as<float>(), 2.0F);
+      table.push_pull().or_throw();
+      for (const float p : table.parameter("b").as<float>()) EXPECT_EQ(p, -2.0F);
+    }
+    world.leave().or_throw();
+  });
   return map;
 }
 
 ErrorDetail refusal(int ranks, const Options& options, const Config& config = settings()) {
   ErrorDetail detail;
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        const auto mine = thrown_by([&] { pslib::ParameterServer server(world, options); });
-        if (world.rank() == 0) detail = mine;
-      },
-      config);
+  run_on(ranks, config, [&](World& world) {
+    const auto mine = thrown_by([&] { pslib::ParameterServer server(world, options); });
+    if (world.rank() == 0) detail = mine;
+  });
   return detail;
 }
 
@@ -86,31 +79,28 @@ TEST(Deployment, RefusesWhatMakesNoSenseHere) {
 }
 
 TEST(Deployment, MayDifferFromServerToServerInOneWorld) {
-  run_ranks(
-      4,
-      [](World& world) {
-        pslib::ParameterServer one(world, {.workers = {0, 1, 2}, .servers = {3}}, "one");
-        pslib::ParameterServer other(world, {.workers = {0, 1, 2}, .servers = {3, 0}}, "other");
-        auto a = one.table("a", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
-        auto b = other.table("a", {{"t", Shape{50}}}, Optimizer::sgd(2.0F));
-        if (world.rank() == 3) {
-          EXPECT_FALSE(one.works());
-          EXPECT_TRUE(one.serves());
-          pslib::Table* const tables[] = {&a, &b};
-          one.serve(tables).or_throw();
-        } else {
-          EXPECT_EQ(other.serves(), world.rank() == 0);
-          for (pslib::Table* table : {&a, &b}) {
-            table->initialize().or_throw();
-            std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
-            table->push_pull().or_throw();
-          }
-          EXPECT_EQ(a.parameter("t").as<float>()[39], -1.0F);
-          EXPECT_EQ(b.parameter("t").as<float>()[49], -2.0F);
-        }
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(4, [](World& world) {
+    pslib::ParameterServer one(world, {.workers = {0, 1, 2}, .servers = {3}}, "one");
+    pslib::ParameterServer other(world, {.workers = {0, 1, 2}, .servers = {3, 0}}, "other");
+    auto a = one.table("a", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    auto b = other.table("a", {{"t", Shape{50}}}, Optimizer::sgd(2.0F));
+    if (world.rank() == 3) {
+      EXPECT_FALSE(one.works());
+      EXPECT_TRUE(one.serves());
+      pslib::Table* const tables[] = {&a, &b};
+      one.serve(tables).or_throw();
+    } else {
+      EXPECT_EQ(other.serves(), world.rank() == 0);
+      for (pslib::Table* table : {&a, &b}) {
+        table->initialize().or_throw();
+        std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
+        table->push_pull().or_throw();
+      }
+      EXPECT_EQ(a.parameter("t").as<float>()[39], -1.0F);
+      EXPECT_EQ(b.parameter("t").as<float>()[49], -2.0F);
+    }
+    world.leave().or_throw();
+  });
 }
 
 }  // namespace

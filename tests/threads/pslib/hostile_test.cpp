@@ -69,70 +69,64 @@ TEST_P(HostileWorkers, AreRefusedByNameWhileOthersGoOn) {
   Meeting begun(3);
   Meeting end(3);
   const auto options = plain(Consistency::async());
-  run_ranks(
-      3,
-      [&](World& world) {
-        if (world.rank() == kHostile) {
-          HostileWorker worker(world, options);
-          begun.wait();
-          worker.make(GetParam().heads);
-          end.wait();
-          return;
-        }
-        pslib::ParameterServer server(world, kRoles);
-        {
-          auto table = server.sparse_table("rows", options);
-          begun.wait();
-          if (world.rank() == kHonest) {
-            const std::vector<std::uint64_t> ids{1, 2};
-            std::vector<float> rows(8);
-            for (int step = 0; step < 20; ++step)
-              table.push_lookup(ids, std::vector<float>(8, 1.0F), ids, rows).or_throw();
-            EXPECT_EQ(rows, std::vector<float>(8, -20.0F));
-          } else {
-            pslib::SparseTable* const tables[] = {&table};
-            const Status status = server.serve({}, tables);
-            EXPECT_EQ(status.code(), Code::mismatch) << status.text();
-            EXPECT_EQ(status.detail().peer, kHostile) << status.text();
-          }
-        }
-        end.wait();
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    if (world.rank() == kHostile) {
+      HostileWorker worker(world, options);
+      begun.wait();
+      worker.make(GetParam().heads);
+      end.wait();
+      return;
+    }
+    pslib::ParameterServer server(world, kRoles);
+    {
+      auto table = server.sparse_table("rows", options);
+      begun.wait();
+      if (world.rank() == kHonest) {
+        const std::vector<std::uint64_t> ids{1, 2};
+        std::vector<float> rows(8);
+        for (int step = 0; step < 20; ++step)
+          table.push_lookup(ids, std::vector<float>(8, 1.0F), ids, rows).or_throw();
+        EXPECT_EQ(rows, std::vector<float>(8, -20.0F));
+      } else {
+        pslib::SparseTable* const tables[] = {&table};
+        const Status status = server.serve({}, tables);
+        EXPECT_EQ(status.code(), Code::mismatch) << status.text();
+        EXPECT_EQ(status.detail().peer, kHostile) << status.text();
+      }
+    }
+    end.wait();
+  });
 }
 
 TEST_P(HostileWorkers, AreNamedToTheOthersOfASynchronousTable) {
   Meeting begun(3);
   Meeting end(3);
   const auto options = plain(Consistency::bsp());
-  run_ranks(
-      3,
-      [&](World& world) {
-        if (world.rank() == kHostile) {
-          HostileWorker worker(world, options);
-          begun.wait();
-          worker.make(GetParam().heads);
-          end.wait();
-          return;
-        }
-        pslib::ParameterServer server(world, kRoles);
-        {
-          auto table = server.sparse_table("rows", options);
-          begun.wait();
-          if (world.rank() == kHonest) {
-            const std::vector<std::uint64_t> ids{1};
-            std::vector<float> rows(4);
-            const Status status = table.push_lookup(ids, rows, ids, rows);
-            EXPECT_EQ(status.code(), Code::closed) << status.text();
-            EXPECT_EQ(status.detail().peer, kHostile) << status.text();
-          } else {
-            pslib::SparseTable* const tables[] = {&table};
-            EXPECT_EQ(server.serve({}, tables).code(), Code::mismatch);
-          }
-        }
-        end.wait();
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    if (world.rank() == kHostile) {
+      HostileWorker worker(world, options);
+      begun.wait();
+      worker.make(GetParam().heads);
+      end.wait();
+      return;
+    }
+    pslib::ParameterServer server(world, kRoles);
+    {
+      auto table = server.sparse_table("rows", options);
+      begun.wait();
+      if (world.rank() == kHonest) {
+        const std::vector<std::uint64_t> ids{1};
+        std::vector<float> rows(4);
+        const Status status = table.push_lookup(ids, rows, ids, rows);
+        EXPECT_EQ(status.code(), Code::closed) << status.text();
+        EXPECT_EQ(status.detail().peer, kHostile) << status.text();
+      } else {
+        pslib::SparseTable* const tables[] = {&table};
+        EXPECT_EQ(server.serve({}, tables).code(), Code::mismatch);
+      }
+    }
+    end.wait();
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, HostileWorkers, testing::ValuesIn(kAttacks),
@@ -145,47 +139,44 @@ TEST(HostileServers, ThatAreInAnEpochThatCannotBeAreRefusedByName) {
   const std::vector<pslib::TensorSpec> specs{{"t", Shape{40}}};
   Meeting begun(3);
   Meeting end(3);
-  run_ranks(
-      3,
-      [&](World& world) {
-        if (world.rank() == 2) {
-          const pslib::Description table(pslib::Roles(world, roles), "ps", "model", specs, options);
-          const pslib::Agreement agreement(world, table.roles.members, table.slot_name("contract"),
-                                           table.contract(), {});
-          PublishedSlot words = world.expose_published(table.replica_words());
-          const PublishedSlot state = world.expose_published(table.state());
-          std::vector<PublishedSlot> regions;
-          for (const int home : table.homes)
-            regions.push_back(world.expose_published(table.region(home)));
-          const Tensor buffer = words.next().value();
-          std::memset(buffer.data(), 0, buffer.bytes());
-          pslib::ReplicaMessage message;
-          message.epoch = std::uint64_t{1} << 60;
-          const std::size_t count = pslib::ReplicaWords::count(table.roles.workers.size());
-          const std::span all(reinterpret_cast<std::uint64_t*>(buffer.data()), buffer.bytes() / 8);
-          pslib::ReplicaWords::store(message, all.first(count));
-          begun.wait();
-          words.publish().or_throw();
-          end.wait();
-          return;
-        }
-        pslib::ParameterServer server(world, roles);
-        {
-          auto table = server.table("model", specs, options);
-          begun.wait();
-          if (server.serves()) {
-            pslib::Table* const tables[] = {&table};
-            const Status status = server.serve(tables);
-            EXPECT_EQ(status.code(), Code::mismatch) << status.text();
-            EXPECT_EQ(status.detail().peer, 2) << status.text();
-          } else {
-            const Status status = table.initialize();
-            EXPECT_EQ(status.code(), Code::closed) << status.text();
-          }
-        }
-        end.wait();
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    if (world.rank() == 2) {
+      const pslib::Description table(pslib::Roles(world, roles), "ps", "model", specs, options);
+      const pslib::Agreement agreement(world, table.roles.members, table.slot_name("contract"),
+                                       table.contract(), {});
+      PublishedSlot words = world.expose_published(table.replica_words());
+      const PublishedSlot state = world.expose_published(table.state());
+      std::vector<PublishedSlot> regions;
+      for (const int home : table.homes)
+        regions.push_back(world.expose_published(table.region(home)));
+      const Tensor buffer = words.next().value();
+      std::memset(buffer.data(), 0, buffer.bytes());
+      pslib::ReplicaMessage message;
+      message.epoch = std::uint64_t{1} << 60;
+      const std::size_t count = pslib::ReplicaWords::count(table.roles.workers.size());
+      const std::span all(reinterpret_cast<std::uint64_t*>(buffer.data()), buffer.bytes() / 8);
+      pslib::ReplicaWords::store(message, all.first(count));
+      begun.wait();
+      words.publish().or_throw();
+      end.wait();
+      return;
+    }
+    pslib::ParameterServer server(world, roles);
+    {
+      auto table = server.table("model", specs, options);
+      begun.wait();
+      if (server.serves()) {
+        pslib::Table* const tables[] = {&table};
+        const Status status = server.serve(tables);
+        EXPECT_EQ(status.code(), Code::mismatch) << status.text();
+        EXPECT_EQ(status.detail().peer, 2) << status.text();
+      } else {
+        const Status status = table.initialize();
+        EXPECT_EQ(status.code(), Code::closed) << status.text();
+      }
+    }
+    end.wait();
+  });
 }
 
 }  // namespace

@@ -11,138 +11,112 @@ using pslib::Options;
 using pslib::TensorSpec;
 
 void expect_refused(const Status& status, const std::string& words) {
-  EXPECT_EQ(status.code(), Code::bad_argument) << status.text();
-  EXPECT_TRUE(contains(status.text(), words)) << status.text();
+  EXPECT_TRUE(tells(status, Code::bad_argument, {words}));
 }
 
 TEST(TableMisuse, CallsOutOfOrderAreRefusedAndTheTableGoesOn) {
-  run_ranks(
-      2,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-        expect_refused(table.push(), "initialize()");
-        expect_refused(table.pull(), "push()");
-        expect_refused(table.view("bias").status(), "pull()");
-        table.initialize().or_throw();
-        expect_refused(table.initialize(), "once");
-        expect_refused(table.pull(), "push()");
-        expect_refused(table.wait_updated(), "push()");
-        table.push().or_throw();
-        expect_refused(table.push(), "pull()");
-        expect_refused(table.push_pull(), "pull()");
-        expect_refused(table.view("bias").status(), "pull()");
-        table.pull().or_throw();
-        EXPECT_EQ(table.version(), 1U);
-        table.push_pull().or_throw();
-        EXPECT_EQ(table.version(), 2U);
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(2, [](World& world) {
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+    expect_refused(table.push(), "initialize()");
+    expect_refused(table.pull(), "push()");
+    expect_refused(table.view("bias").status(), "pull()");
+    table.initialize().or_throw();
+    expect_refused(table.initialize(), "once");
+    expect_refused(table.pull(), "push()");
+    expect_refused(table.wait_updated(), "push()");
+    table.push().or_throw();
+    expect_refused(table.push(), "pull()");
+    expect_refused(table.push_pull(), "pull()");
+    expect_refused(table.view("bias").status(), "pull()");
+    table.pull().or_throw();
+    EXPECT_EQ(table.version(), 1U);
+    table.push_pull().or_throw();
+    EXPECT_EQ(table.version(), 2U);
+    world.leave().or_throw();
+  });
 }
 
 TEST(TableMisuse, ATableBeyondAllMemoryIsExhaustedAndNamed) {
-  run_ranks(
-      1,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        const ErrorDetail huge = thrown_by([&] {
-          (void)server.table("huge", {{"t", {std::int64_t{1} << 46}}}, Optimizer::sgd(1.0F),
-                             Deadline::after(std::chrono::seconds(2)));
-        });
-        EXPECT_EQ(huge.code, Code::exhausted) << huge.message;
-        EXPECT_TRUE(contains(huge.message, "table \"huge\"")) << huge.message;
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(1, [](World& world) {
+    pslib::ParameterServer server(world);
+    const ErrorDetail huge = thrown_by([&] {
+      (void)server.table("huge", {{"t", {std::int64_t{1} << 46}}}, Optimizer::sgd(1.0F),
+                         Deadline::after(std::chrono::seconds(2)));
+    });
+    EXPECT_EQ(huge.code, Code::exhausted) << huge.message;
+    EXPECT_TRUE(contains(huge.message, "table \"huge\"")) << huge.message;
+    world.leave().or_throw();
+  });
 }
 
 TEST(TableMisuse, UnknownTensorsAreAnsweredWithTheNamesThereAre) {
-  run_ranks(
-      1,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-        table.initialize().or_throw();
-        for (const ErrorDetail& detail : {thrown_by([&] { (void)table.parameter("wieght"); }),
-                                          thrown_by([&] { (void)table.gradient("wieght"); }),
-                                          table.view("wieght").status().detail()}) {
-          EXPECT_EQ(detail.code, Code::bad_argument);
-          EXPECT_TRUE(contains(detail.text(), "\"wieght\"")) << detail.text();
-          EXPECT_TRUE(contains(detail.text(), "weight, bias")) << detail.text();
-        }
-      },
-      settings());
+  run_on(1, [](World& world) {
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+    table.initialize().or_throw();
+    for (const ErrorDetail& detail : {thrown_by([&] { (void)table.parameter("wieght"); }),
+                                      thrown_by([&] { (void)table.gradient("wieght"); }),
+                                      table.view("wieght").status().detail()}) {
+      EXPECT_TRUE(tells(detail, Code::bad_argument, {"\"wieght\"", "weight, bias"}));
+    }
+  });
 }
 
 TEST(TableMisuse, WorkersCallsAreRefusedToARankThatOnlyServes) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.workers = {0}, .servers = {1}});
-        auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-        meeting.wait();
-        if (world.rank() == 0) return;
-        expect_refused(table.initialize(), "serve()");
-        expect_refused(table.push(), "serve()");
-        expect_refused(table.pull(), "serve()");
-        expect_refused(table.view("bias").status(), "serve()");
-        EXPECT_EQ(thrown_by([&] { (void)table.gradient("bias"); }).code, Code::bad_argument);
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0}, .servers = {1}});
+    auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+    meeting.wait();
+    if (world.rank() == 0) return;
+    expect_refused(table.initialize(), "serve()");
+    expect_refused(table.push(), "serve()");
+    expect_refused(table.pull(), "serve()");
+    expect_refused(table.view("bias").status(), "serve()");
+    EXPECT_EQ(thrown_by([&] { (void)table.gradient("bias"); }).code, Code::bad_argument);
+  });
 }
 
 TEST(TableMisuse, SpecsThatMakeNoTableAreRefused) {
-  run_ranks(
-      1,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        const auto refusal = [&](std::vector<TensorSpec> specs, const Optimizer& optimizer) {
-          const auto detail = thrown_by([&] { (void)server.table("m", specs, optimizer); });
-          EXPECT_EQ(detail.code, Code::bad_argument) << detail.text();
-          return detail.text();
-        };
-        const auto sgd = Optimizer::sgd(1.0F);
-        EXPECT_TRUE(contains(refusal({}, sgd), "no tensors"));
-        EXPECT_TRUE(contains(refusal({{"a", Shape{2}}, {"a", Shape{3}}}, sgd), "\"a\" twice"));
-        EXPECT_TRUE(contains(refusal({{"a", Shape{2, 0}}}, sgd), "[2, 0]"));
-        EXPECT_TRUE(contains(refusal({{"a", Shape{2}}}, Optimizer::adam(1.0F, 2.0F)), "beta1"));
-        EXPECT_NO_THROW((void)server.table("m", {{"a", Shape{2}}}, sgd)) << "nothing was left over";
-      },
-      settings());
+  run_on(1, [](World& world) {
+    pslib::ParameterServer server(world);
+    const auto refusal = [&](std::vector<TensorSpec> specs, const Optimizer& optimizer) {
+      const auto detail = thrown_by([&] { (void)server.table("m", specs, optimizer); });
+      EXPECT_EQ(detail.code, Code::bad_argument) << detail.text();
+      return detail.text();
+    };
+    const auto sgd = Optimizer::sgd(1.0F);
+    EXPECT_TRUE(contains(refusal({}, sgd), "no tensors"));
+    EXPECT_TRUE(contains(refusal({{"a", Shape{2}}, {"a", Shape{3}}}, sgd), "\"a\" twice"));
+    EXPECT_TRUE(contains(refusal({{"a", Shape{2, 0}}}, sgd), "[2, 0]"));
+    EXPECT_TRUE(contains(refusal({{"a", Shape{2}}}, Optimizer::adam(1.0F, 2.0F)), "beta1"));
+    EXPECT_NO_THROW((void)server.table("m", {{"a", Shape{2}}}, sgd)) << "nothing was left over";
+  });
 }
 
 TEST(TableMisuse, RanksThatAreNoneOrTwiceOrLeftOutAreRefused) {
-  run_ranks(
-      2,
-      [](World& world) {
-        const auto refusal = [&](const Options& options) {
-          const auto detail = thrown_by([&] { pslib::ParameterServer server(world, options); });
-          EXPECT_EQ(detail.code, Code::bad_argument) << detail.text();
-          return detail.text();
-        };
-        EXPECT_TRUE(contains(refusal({.workers = {0, 2}, .servers = {}}), "rank 2"));
-        EXPECT_TRUE(contains(refusal({.workers = {}, .servers = {-1}}), "rank -1"));
-        EXPECT_TRUE(contains(refusal({.workers = {0, 1, 0}, .servers = {}}), "more than once"));
-        EXPECT_TRUE(contains(refusal({.workers = {0}, .servers = {0}}), "rank 1 neither"));
-      },
-      settings());
+  run_on(2, [](World& world) {
+    const auto refusal = [&](const Options& options) {
+      const auto detail = thrown_by([&] { pslib::ParameterServer server(world, options); });
+      EXPECT_EQ(detail.code, Code::bad_argument) << detail.text();
+      return detail.text();
+    };
+    EXPECT_TRUE(contains(refusal({.workers = {0, 2}, .servers = {}}), "rank 2"));
+    EXPECT_TRUE(contains(refusal({.workers = {}, .servers = {-1}}), "rank -1"));
+    EXPECT_TRUE(contains(refusal({.workers = {0, 1, 0}, .servers = {}}), "more than once"));
+    EXPECT_TRUE(contains(refusal({.workers = {0}, .servers = {0}}), "rank 1 neither"));
+  });
 }
 
 // Ranks that describe a table differently all get an error with both descriptions.
 void expect_mismatch(int ranks, const std::function<void(World&)>& make, const std::string& usual,
                      const std::string& odd) {
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        const auto detail = thrown_by([&] { make(world); });
-        EXPECT_EQ(detail.code, Code::mismatch) << detail.text();
-        EXPECT_TRUE(contains(detail.text(), usual)) << detail.text();
-        EXPECT_TRUE(contains(detail.text(), odd)) << detail.text();
-        EXPECT_EQ(detail.rank, world.rank());
-      },
-      settings());
+  run_on(ranks, [&](World& world) {
+    const auto detail = thrown_by([&] { make(world); });
+    EXPECT_TRUE(tells(detail, Code::mismatch, {usual, odd}));
+    EXPECT_EQ(detail.rank, world.rank());
+  });
 }
 
 TEST(TableMismatch, IsSeenByEveryRankWithBothSidesValues) {
@@ -190,22 +164,19 @@ TEST(TableMismatch, IsSeenByEveryRankWithBothSidesValues) {
 
 TEST(TableMismatch, LeavesTheWorldUsable) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        pslib::ParameterServer server(world);
-        const float rate = world.rank() == 0 ? 0.1F : 0.2F;
-        const auto make = [&](float learning_rate) {
-          return server.table("model", Regression::specs(), Optimizer::sgd(learning_rate));
-        };
-        EXPECT_EQ(thrown_by([&] { (void)make(rate); }).code, Code::mismatch);
-        meeting.wait();
-        auto table = make(0.1F);
-        table.initialize().or_throw();
-        table.push_pull().or_throw();
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    pslib::ParameterServer server(world);
+    const float rate = world.rank() == 0 ? 0.1F : 0.2F;
+    const auto make = [&](float learning_rate) {
+      return server.table("model", Regression::specs(), Optimizer::sgd(learning_rate));
+    };
+    EXPECT_EQ(thrown_by([&] { (void)make(rate); }).code, Code::mismatch);
+    meeting.wait();
+    auto table = make(0.1F);
+    table.initialize().or_throw();
+    table.push_pull().or_throw();
+    world.leave().or_throw();
+  });
 }
 
 }  // namespace

@@ -45,27 +45,24 @@ using Bytes = std::vector<std::byte>;
 
 Bytes trained(int ranks, const TableOptions& options, std::size_t split) {
   std::vector<Bytes> outcome(static_cast<std::size_t>(ranks));
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.workers = {}, .servers = {}, .split_bytes = split});
-        auto table = server.table("model", specs(), options);
-        for (const auto& spec : specs())
-          write(table.parameter(spec.name), values(spec, -1, 0, options.wire));
-        table.initialize().or_throw();
-        for (int step = 0; step < kSteps; ++step) {
-          for (const auto& spec : specs())
-            write(table.gradient(spec.name), values(spec, step, world.rank(), options.wire));
-          table.push_pull().or_throw();
-        }
-        Bytes& mine = outcome[static_cast<std::size_t>(world.rank())];
-        for (const auto& spec : specs()) {
-          const Tensor tensor = table.parameter(spec.name);
-          mine.insert(mine.end(), tensor.data(), tensor.data() + tensor.bytes());
-        }
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(ranks, [&](World& world) {
+    pslib::ParameterServer server(world, {.workers = {}, .servers = {}, .split_bytes = split});
+    auto table = server.table("model", specs(), options);
+    for (const auto& spec : specs())
+      write(table.parameter(spec.name), values(spec, -1, 0, options.wire));
+    table.initialize().or_throw();
+    for (int step = 0; step < kSteps; ++step) {
+      for (const auto& spec : specs())
+        write(table.gradient(spec.name), values(spec, step, world.rank(), options.wire));
+      table.push_pull().or_throw();
+    }
+    Bytes& mine = outcome[static_cast<std::size_t>(world.rank())];
+    for (const auto& spec : specs()) {
+      const Tensor tensor = table.parameter(spec.name);
+      mine.insert(mine.end(), tensor.data(), tensor.data() + tensor.bytes());
+    }
+    world.leave().or_throw();
+  });
   for (const Bytes& of_rank : outcome) EXPECT_EQ(of_rank, outcome.front());
   return outcome.front();
 }
@@ -149,61 +146,54 @@ TEST(TableRules, GiveTheSameBitsAsAloneWithSixteenBitsOnTheWire) {
 }
 
 TEST(TableRules, WithSixteenBitsKeepWhatIsTooSmallForThem) {
-  run_ranks(
-      1,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        TableOptions options(Optimizer::sgd(1.0F / 1024));
-        options.wire = DType::bf16;
-        auto table = server.table("model", {{"t", Shape{32}}}, options);
-        const Floats ones(32, 1.0F);
-        write(table.parameter("t"), ones);
-        table.initialize().or_throw();
-        write(table.gradient("t"), ones);
-        for (int step = 0; step < 16; ++step) table.push_pull().or_throw();
-        Floats now(32);
-        kernels::widen(now.data(), table.parameter("t").data(), DType::bf16, now.size());
-        for (const float p : now) EXPECT_EQ(p, 1.0F - 16.0F / 1024) << "a bf16 master would be 1";
-        EXPECT_TRUE(table.view("t").value().values().empty());
-        EXPECT_EQ(table.view("t").value().bytes().size(), 64U);
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(1, [](World& world) {
+    pslib::ParameterServer server(world);
+    TableOptions options(Optimizer::sgd(1.0F / 1024));
+    options.wire = DType::bf16;
+    auto table = server.table("model", {{"t", Shape{32}}}, options);
+    const Floats ones(32, 1.0F);
+    write(table.parameter("t"), ones);
+    table.initialize().or_throw();
+    write(table.gradient("t"), ones);
+    for (int step = 0; step < 16; ++step) table.push_pull().or_throw();
+    Floats now(32);
+    kernels::widen(now.data(), table.parameter("t").data(), DType::bf16, now.size());
+    for (const float p : now) EXPECT_EQ(p, 1.0F - 16.0F / 1024) << "a bf16 master would be 1";
+    EXPECT_TRUE(table.view("t").value().values().empty());
+    EXPECT_EQ(table.view("t").value().bytes().size(), 64U);
+    world.leave().or_throw();
+  });
 }
 
 // Two servers wait for each other's norms of tables whose pushes come in different order: neither
 // must hold the other up.
 TEST(TableRules, ExchangeNormsOfSeveralTablesInWhateverOrder) {
-  run_ranks(
-      4,
-      [](World& world) {
-        pslib::ParameterServer server(world,
-                                      {.workers = {0, 1}, .servers = {2, 3}, .split_bytes = 64});
-        TableOptions options(Optimizer::sgd(1.0F));
-        options.clip_norm = 1.0F;
-        auto a = server.table("a", {{"t", Shape{100}}}, options);
-        auto b = server.table("b", {{"t", Shape{100}}}, options);
-        pslib::Table* const tables[] = {&a, &b};
-        if (world.rank() >= 2) {
-          server.serve(tables).or_throw();
-        } else {
-          for (pslib::Table* table : tables) table->initialize().or_throw();
-          for (int step = 0; step < 20; ++step) {
-            pslib::Table* const first = tables[(step + world.rank()) % 2];
-            pslib::Table* const second = tables[(step + world.rank() + 1) % 2];
-            for (pslib::Table* table : {first, second}) {
-              std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
-              table->push().or_throw();
-            }
-            for (pslib::Table* table : {first, second}) table->pull().or_throw();
-          }
-          // The norm of 100 ones is 10: each step takes 0.1.
-          for (pslib::Table* table : tables)
-            for (const float p : table->parameter("t").as<float>()) EXPECT_NEAR(p, -2.0F, 1e-5F);
+  run_on(4, [](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2, 3}, .split_bytes = 64});
+    TableOptions options(Optimizer::sgd(1.0F));
+    options.clip_norm = 1.0F;
+    auto a = server.table("a", {{"t", Shape{100}}}, options);
+    auto b = server.table("b", {{"t", Shape{100}}}, options);
+    pslib::Table* const tables[] = {&a, &b};
+    if (world.rank() >= 2) {
+      server.serve(tables).or_throw();
+    } else {
+      for (pslib::Table* table : tables) table->initialize().or_throw();
+      for (int step = 0; step < 20; ++step) {
+        pslib::Table* const first = tables[(step + world.rank()) % 2];
+        pslib::Table* const second = tables[(step + world.rank() + 1) % 2];
+        for (pslib::Table* table : {first, second}) {
+          std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
+          table->push().or_throw();
         }
-        world.leave().or_throw();
-      },
-      settings());
+        for (pslib::Table* table : {first, second}) table->pull().or_throw();
+      }
+      // The norm of 100 ones is 10: each step takes 0.1.
+      for (pslib::Table* table : tables)
+        for (const float p : table->parameter("t").as<float>()) EXPECT_NEAR(p, -2.0F, 1e-5F);
+    }
+    world.leave().or_throw();
+  });
 }
 
 }  // namespace

@@ -35,102 +35,90 @@ TEST(Serving, LastsForARankThatHasNoPieces) {
 }
 
 TEST(Serving, WorksOnSeveralTablesAtOnce) {
-  run_ranks(
-      3,
-      [](World& world) {
-        pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
-        auto a = server.table("a", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
-        auto b = server.table("b", {{"t", Shape{50}}}, Optimizer::sgd(1.0F));
-        if (world.rank() == 2) {
-          pslib::Table* const tables[] = {&a, &b};
-          server.serve(tables).or_throw();
-          EXPECT_EQ(a.version(), 2U);
-          EXPECT_EQ(b.version(), 1U);
-        } else {
-          // The server takes the tables' pushes as they come: here each worker starts with another
-          // table.
-          pslib::Table* const first = world.rank() == 0 ? &a : &b;
-          pslib::Table* const second = world.rank() == 0 ? &b : &a;
-          std::ranges::fill(a.gradient("t").as<float>(), 0.0F);
-          a.initialize().or_throw();
-          b.initialize().or_throw();
-          for (pslib::Table* table : {first, second}) {
-            std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
-            table->push().or_throw();
-          }
-          first->pull().or_throw();
-          second->pull().or_throw();
-          a.push_pull().or_throw();
-          EXPECT_FLOAT_EQ(a.parameter("t").as<float>()[39], -2.0F);
-          EXPECT_FLOAT_EQ(b.parameter("t").as<float>()[49], -1.0F);
-        }
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(3, [](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
+    auto a = server.table("a", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    auto b = server.table("b", {{"t", Shape{50}}}, Optimizer::sgd(1.0F));
+    if (world.rank() == 2) {
+      pslib::Table* const tables[] = {&a, &b};
+      server.serve(tables).or_throw();
+      EXPECT_EQ(a.version(), 2U);
+      EXPECT_EQ(b.version(), 1U);
+    } else {
+      // The server takes the tables' pushes as they come: here each worker starts with another
+      // table.
+      pslib::Table* const first = world.rank() == 0 ? &a : &b;
+      pslib::Table* const second = world.rank() == 0 ? &b : &a;
+      std::ranges::fill(a.gradient("t").as<float>(), 0.0F);
+      a.initialize().or_throw();
+      b.initialize().or_throw();
+      for (pslib::Table* table : {first, second}) {
+        std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
+        table->push().or_throw();
+      }
+      first->pull().or_throw();
+      second->pull().or_throw();
+      a.push_pull().or_throw();
+      EXPECT_FLOAT_EQ(a.parameter("t").as<float>()[39], -2.0F);
+      EXPECT_FLOAT_EQ(b.parameter("t").as<float>()[49], -1.0F);
+    }
+    world.leave().or_throw();
+  });
 }
 
 TEST(Serving, EndsWhenWorkersCloseTheirTablesAndStay) {
   Meeting meeting(3);
-  run_ranks(
-      3,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
-        {
-          auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-          if (world.rank() == 2) {
-            pslib::Table* const tables[] = {&table};
-            EXPECT_TRUE(server.serve(tables).ok());
-          } else {
-            table.initialize().or_throw();
-            table.push_pull().or_throw();
-          }
-        }
-        meeting.wait();
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
+    {
+      auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+      if (world.rank() == 2) {
+        pslib::Table* const tables[] = {&table};
+        EXPECT_TRUE(server.serve(tables).ok());
+      } else {
+        table.initialize().or_throw();
+        table.push_pull().or_throw();
+      }
+    }
+    meeting.wait();
+    world.leave().or_throw();
+  });
 }
 
 TEST(Serving, NamesTheWorkerThatClosedEarlyWhileOthersWentOn) {
   Meeting meeting(3);
-  run_ranks(
-      3,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
-        {
-          auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-          if (world.rank() == 2) {
-            pslib::Table* const tables[] = {&table};
-            const Status status = server.serve(tables);
-            EXPECT_EQ(status.code(), Code::closed) << status.text();
-            if (!status) {
-              EXPECT_EQ(status.detail().peer, 0);
-            }
-            EXPECT_TRUE(contains(status.text(), "after 0 updates")) << status.text();
-          } else {
-            table.initialize().or_throw();
-            if (world.rank() == 1) {
-              const Status status = table.push_pull();
-              EXPECT_EQ(status.code(), Code::closed) << status.text();
-            }
-          }
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
+    {
+      auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+      if (world.rank() == 2) {
+        pslib::Table* const tables[] = {&table};
+        const Status status = server.serve(tables);
+        EXPECT_EQ(status.code(), Code::closed) << status.text();
+        if (!status) {
+          EXPECT_EQ(status.detail().peer, 0);
         }
-        meeting.wait();
-        world.leave().or_throw();
-      },
-      settings());
+        EXPECT_TRUE(contains(status.text(), "after 0 updates")) << status.text();
+      } else {
+        table.initialize().or_throw();
+        if (world.rank() == 1) {
+          const Status status = table.push_pull();
+          EXPECT_EQ(status.code(), Code::closed) << status.text();
+        }
+      }
+    }
+    meeting.wait();
+    world.leave().or_throw();
+  });
 }
 
 TEST(Serving, IsRefusedToARankThatWorks) {
-  run_ranks(
-      1,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-        pslib::Table* const tables[] = {&table};
-        EXPECT_EQ(server.serve(tables).code(), Code::bad_argument);
-      },
-      settings());
+  run_on(1, [](World& world) {
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+    pslib::Table* const tables[] = {&table};
+    EXPECT_EQ(server.serve(tables).code(), Code::bad_argument);
+  });
 }
 
 }  // namespace

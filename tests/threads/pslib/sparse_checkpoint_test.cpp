@@ -151,15 +151,12 @@ TEST(SparseCheckpoints, AreRefusedToAnotherTable) {
     SparseOptions changed = options;
     change(changed);
     std::string text;
-    run_ranks(
-        1,
-        [&](World& world) {
-          pslib::ParameterServer server(world);
-          const auto detail = thrown_by([&] { (void)server.sparse_table("rows", changed); });
-          EXPECT_EQ(detail.code, Code::mismatch) << detail.text();
-          text = detail.text();
-        },
-        settings());
+    run_on(1, [&](World& world) {
+      pslib::ParameterServer server(world);
+      const auto detail = thrown_by([&] { (void)server.sparse_table("rows", changed); });
+      EXPECT_EQ(detail.code, Code::mismatch) << detail.text();
+      text = detail.text();
+    });
     return text;
   };
   const auto other_dim = refusal([](SparseOptions& o) { o.dim = 5; });

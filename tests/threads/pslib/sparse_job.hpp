@@ -1,8 +1,8 @@
 // A job with one sparse table.
 #pragma once
 
+#include "tests/support/edges.hpp"
 #include "tests/threads/pslib/training.hpp"
-#include "tests/threads/slots/edges.hpp"
 
 namespace weft::tests {
 
@@ -11,24 +11,21 @@ namespace weft::tests {
 template <typename Work, typename Served>
 void run_sparse(int workers, int servers, const pslib::SparseOptions& options, const Work& work,
                 const Served& served) {
-  run_ranks(
-      workers + servers,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = servers});
-        {
-          pslib::SparseTable table = server.sparse_table("rows", options);
-          if (server.works()) {
-            work(world, table);
-          } else {
-            pslib::SparseTable* const tables[] = {&table};
-            server.serve({}, tables).or_throw();
-            served(table);
-          }
-          if (servers == 0) world.leave().or_throw();
-        }
-        if (servers > 0) (void)world.leave();
-      },
-      settings());
+  run_on(workers + servers, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = servers});
+    {
+      pslib::SparseTable table = server.sparse_table("rows", options);
+      if (server.works()) {
+        work(world, table);
+      } else {
+        pslib::SparseTable* const tables[] = {&table};
+        server.serve({}, tables).or_throw();
+        served(table);
+      }
+      if (servers == 0) world.leave().or_throw();
+    }
+    if (servers > 0) (void)world.leave();
+  });
 }
 
 template <typename Work>

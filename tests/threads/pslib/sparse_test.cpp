@@ -139,34 +139,31 @@ TEST(SparseShards, SplitTheRowsEvenlyAndCountThem) {
   constexpr double kShare = 750;
   SparseOptions options = plain(Consistency::async());
   options.request_rows = 100;
-  run_ranks(
-      5,
-      [&](World& world) {
-        pslib::ParameterServer server(world, {.dedicated_servers = 4});
-        {
-          SparseTable table = server.sparse_table("rows", options);
-          if (server.works()) {
-            Ids ids(kRows);
-            for (std::size_t i = 0; i < kRows; ++i) ids[i] = i;
-            table.push(ids, Floats(kRows * 4, 1.0F)).or_throw();
-            table.flush().or_throw();
-            std::array<std::uint64_t, 5> expected{};
-            for (const std::uint64_t id : ids)
-              ++expected[static_cast<std::size_t>(table.server_of(id))];
-            for (std::size_t i = 1; i < 5; ++i) rows[i] += expected[i];
-          } else {
-            SparseTable* const tables[] = {&table};
-            server.serve({}, tables).or_throw();
-            const auto statistics = table.statistics();
-            EXPECT_NEAR(static_cast<double>(statistics.rows), kShare, kShare / 4);
-            EXPECT_EQ(statistics.updated, statistics.rows);
-            EXPECT_EQ(statistics.requests, (statistics.rows + 99) / 100);
-            rows[static_cast<std::size_t>(world.rank())] -= statistics.rows;
-          }
-        }
-        (void)world.leave();
-      },
-      settings());
+  run_on(5, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 4});
+    {
+      SparseTable table = server.sparse_table("rows", options);
+      if (server.works()) {
+        Ids ids(kRows);
+        for (std::size_t i = 0; i < kRows; ++i) ids[i] = i;
+        table.push(ids, Floats(kRows * 4, 1.0F)).or_throw();
+        table.flush().or_throw();
+        std::array<std::uint64_t, 5> expected{};
+        for (const std::uint64_t id : ids)
+          ++expected[static_cast<std::size_t>(table.server_of(id))];
+        for (std::size_t i = 1; i < 5; ++i) rows[i] += expected[i];
+      } else {
+        SparseTable* const tables[] = {&table};
+        server.serve({}, tables).or_throw();
+        const auto statistics = table.statistics();
+        EXPECT_NEAR(static_cast<double>(statistics.rows), kShare, kShare / 4);
+        EXPECT_EQ(statistics.updated, statistics.rows);
+        EXPECT_EQ(statistics.requests, (statistics.rows + 99) / 100);
+        rows[static_cast<std::size_t>(world.rank())] -= statistics.rows;
+      }
+    }
+    (void)world.leave();
+  });
   for (const auto& difference : rows) EXPECT_EQ(difference, 0U);
 }
 

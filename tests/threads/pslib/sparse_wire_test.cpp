@@ -128,50 +128,44 @@ TEST(SparseWire, SendsInfinityForWhatIsTooLarge) {
 }
 
 TEST(DenseWire, SendsInfinityForWhatIsTooLarge) {
-  run_ranks(
-      1,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        pslib::TableOptions options(Optimizer::sgd(1.0F));
-        options.wire = DType::f16;
-        auto table = server.table("model", {{"t", Shape{1}}}, options);
-        table.initialize().or_throw();
-        const auto after = [&](float gradient) {
-          kernels::narrow(table.gradient("t").data(), DType::f16, &gradient, 1);
-          table.push_pull().or_throw();
-          float value = 0;
-          kernels::widen(&value, table.parameter("t").data(), DType::f16, 1);
-          return value;
-        };
-        EXPECT_EQ(after(-6e4F), as_sent({6e4F}, DType::f16)[0]);
-        EXPECT_EQ(after(-6e4F), kInfinity);
-        EXPECT_EQ(after(6e4F), as_sent({6e4F}, DType::f16)[0]);
-        EXPECT_EQ(after(1e5F), -kInfinity);
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(1, [](World& world) {
+    pslib::ParameterServer server(world);
+    pslib::TableOptions options(Optimizer::sgd(1.0F));
+    options.wire = DType::f16;
+    auto table = server.table("model", {{"t", Shape{1}}}, options);
+    table.initialize().or_throw();
+    const auto after = [&](float gradient) {
+      kernels::narrow(table.gradient("t").data(), DType::f16, &gradient, 1);
+      table.push_pull().or_throw();
+      float value = 0;
+      kernels::widen(&value, table.parameter("t").data(), DType::f16, 1);
+      return value;
+    };
+    EXPECT_EQ(after(-6e4F), as_sent({6e4F}, DType::f16)[0]);
+    EXPECT_EQ(after(-6e4F), kInfinity);
+    EXPECT_EQ(after(6e4F), as_sent({6e4F}, DType::f16)[0]);
+    EXPECT_EQ(after(1e5F), -kInfinity);
+    world.leave().or_throw();
+  });
 }
 
 TEST(SparseWire, IsTheSameOnAllRanksOrRefusedWithBothSidesWords) {
-  run_ranks(
-      2,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        const auto refusal = [&](const char* table, DType usual, DType other) {
-          const DType wire = world.rank() == 0 ? usual : other;
-          const auto detail = thrown_by([&] { (void)server.sparse_table(table, sent_as(wire)); });
-          EXPECT_EQ(detail.code, Code::mismatch) << detail.text();
-          return detail.text();
-        };
-        const std::string halves = refusal("halves", DType::f16, DType::bf16);
-        EXPECT_TRUE(contains(halves, "wire f16")) << halves;
-        EXPECT_TRUE(contains(halves, "wire bf16")) << halves;
-        const std::string one = refusal("one", DType::f32, DType::bf16);
-        EXPECT_TRUE(contains(one, world.rank() == 0 ? "here: nothing; on rank 1: wire bf16"
-                                                    : "here: wire bf16; on rank 0: nothing"))
-            << one;
-      },
-      settings());
+  run_on(2, [](World& world) {
+    pslib::ParameterServer server(world);
+    const auto refusal = [&](const char* table, DType usual, DType other) {
+      const DType wire = world.rank() == 0 ? usual : other;
+      const auto detail = thrown_by([&] { (void)server.sparse_table(table, sent_as(wire)); });
+      EXPECT_EQ(detail.code, Code::mismatch) << detail.text();
+      return detail.text();
+    };
+    const std::string halves = refusal("halves", DType::f16, DType::bf16);
+    EXPECT_TRUE(contains(halves, "wire f16")) << halves;
+    EXPECT_TRUE(contains(halves, "wire bf16")) << halves;
+    const std::string one = refusal("one", DType::f32, DType::bf16);
+    EXPECT_TRUE(contains(one, world.rank() == 0 ? "here: nothing; on rank 1: wire bf16"
+                                                : "here: wire bf16; on rank 0: nothing"))
+        << one;
+  });
 }
 
 }  // namespace

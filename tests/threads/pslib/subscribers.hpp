@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/publication.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::tests {
@@ -102,28 +102,25 @@ inline std::vector<Floats> train(Job job) {
   if (job.options.workers.empty())
     for (int rank = 0; rank < job.ranks; ++rank) job.options.workers.push_back(rank);
   const auto& workers = job.options.workers;
-  run_ranks(
-      job.ranks,
-      [&](World& world) {
-        pslib::ParameterServer server(world, job.options);
-        pslib::Table table = server.table("model", Regression::specs(), job.optimizer);
-        const int part = index_of(workers, world.rank());
-        const int parts = static_cast<int>(workers.size());
-        if (part == parts) {
-          pslib::Table* const tables[] = {&table};
-          server.serve(tables).or_throw();
-        } else {
-          if (part == 0) fill_parameters(table, 0);
-          table.initialize().or_throw();
-          for (int step = 0; step < job.steps; ++step) {
-            model.gradient(table, part, parts);
-            table.push_pull().or_throw();
-          }
-          outcome[static_cast<std::size_t>(world.rank())] = parameters(table);
-        }
-        world.leave().or_throw();
-      },
-      job.config);
+  run_on(job.ranks, job.config, [&](World& world) {
+    pslib::ParameterServer server(world, job.options);
+    pslib::Table table = server.table("model", Regression::specs(), job.optimizer);
+    const int part = index_of(workers, world.rank());
+    const int parts = static_cast<int>(workers.size());
+    if (part == parts) {
+      pslib::Table* const tables[] = {&table};
+      server.serve(tables).or_throw();
+    } else {
+      if (part == 0) fill_parameters(table, 0);
+      table.initialize().or_throw();
+      for (int step = 0; step < job.steps; ++step) {
+        model.gradient(table, part, parts);
+        table.push_pull().or_throw();
+      }
+      outcome[static_cast<std::size_t>(world.rank())] = parameters(table);
+    }
+    world.leave().or_throw();
+  });
   return outcome;
 }
 

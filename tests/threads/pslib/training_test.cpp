@@ -74,72 +74,63 @@ TEST(TrainingStart, TakesTheFirstWorkersParameters) {
 }
 
 TEST(TrainingStart, LeavesGradientsAtZero) {
-  run_ranks(
-      2,
-      [](World& world) {
-        pslib::ParameterServer server(world);
-        auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
-        fill_parameters(table, world.rank());
-        table.initialize().or_throw();
-        const Floats start = parameters(table);
-        table.push_pull().or_throw();
-        EXPECT_EQ(parameters(table), start);
-        EXPECT_EQ(table.version(), 1U);
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(2, [](World& world) {
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+    fill_parameters(table, world.rank());
+    table.initialize().or_throw();
+    const Floats start = parameters(table);
+    table.push_pull().or_throw();
+    EXPECT_EQ(parameters(table), start);
+    EXPECT_EQ(table.version(), 1U);
+    world.leave().or_throw();
+  });
 }
 
 TEST(TrainingShapes, TakesManyTensorsAndTensorsSmallerThanTheRanks) {
   constexpr int kTensors = 400;
   constexpr int kSteps = 3;
-  run_ranks(
-      5,
-      [](World& world) {
-        std::vector<pslib::TensorSpec> specs;
-        for (int i = 0; i < kTensors; ++i)
-          specs.push_back({"t" + std::to_string(i), Shape{1 + i % 3, 1 + i % 41}});
-        specs.push_back({"large", Shape{300, 301}});
-        specs.push_back({"scalar", Shape{}});
-        pslib::ParameterServer server(world);
-        auto table = server.table("model", specs, Optimizer::sgd(1.0F));
-        table.initialize().or_throw();
-        for (int step = 0; step < kSteps; ++step) {
-          for (std::size_t i = 0; i < specs.size(); ++i)
-            std::ranges::fill(table.gradient(specs[i].name).as<float>(),
-                              static_cast<float>(i) + static_cast<float>(world.rank()));
-          table.push_pull().or_throw();
-        }
-        // The mean over ranks 0 to 4 adds 2 to every tensor's own number.
-        for (std::size_t i = 0; i < specs.size(); ++i)
-          for (const float p : table.parameter(specs[i].name).as<float>())
-            ASSERT_FLOAT_EQ(p, -static_cast<float>(kSteps) * (static_cast<float>(i) + 2.0F))
-                << specs[i].name;
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(5, [](World& world) {
+    std::vector<pslib::TensorSpec> specs;
+    for (int i = 0; i < kTensors; ++i)
+      specs.push_back({"t" + std::to_string(i), Shape{1 + i % 3, 1 + i % 41}});
+    specs.push_back({"large", Shape{300, 301}});
+    specs.push_back({"scalar", Shape{}});
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", specs, Optimizer::sgd(1.0F));
+    table.initialize().or_throw();
+    for (int step = 0; step < kSteps; ++step) {
+      for (std::size_t i = 0; i < specs.size(); ++i)
+        std::ranges::fill(table.gradient(specs[i].name).as<float>(),
+                          static_cast<float>(i) + static_cast<float>(world.rank()));
+      table.push_pull().or_throw();
+    }
+    // The mean over ranks 0 to 4 adds 2 to every tensor's own number.
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      for (const float p : table.parameter(specs[i].name).as<float>())
+        ASSERT_FLOAT_EQ(p, -static_cast<float>(kSteps) * (static_cast<float>(i) + 2.0F))
+            << specs[i].name;
+    world.leave().or_throw();
+  });
 }
 
 TEST(TrainingShapes, TakesSeveralTablesAndServersInOneWorld) {
-  run_ranks(
-      3,
-      [](World& world) {
-        pslib::ParameterServer one(world, {}, "one");
-        pslib::ParameterServer other(world, {}, "other");
-        auto a = one.table("a", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
-        auto b = one.table("b", {{"t", Shape{50}}}, Optimizer::sgd(2.0F));
-        auto c = other.table("a", {{"t", Shape{60}}}, Optimizer::sgd(3.0F));
-        float rate = 1.0F;
-        for (pslib::Table* table : {&a, &b, &c}) {
-          table->initialize().or_throw();
-          std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
-          table->push_pull().or_throw();
-          for (const float p : table->parameter("t").as<float>()) EXPECT_FLOAT_EQ(p, -rate);
-          rate += 1.0F;
-        }
-        world.leave().or_throw();
-      },
-      settings());
+  run_on(3, [](World& world) {
+    pslib::ParameterServer one(world, {}, "one");
+    pslib::ParameterServer other(world, {}, "other");
+    auto a = one.table("a", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    auto b = one.table("b", {{"t", Shape{50}}}, Optimizer::sgd(2.0F));
+    auto c = other.table("a", {{"t", Shape{60}}}, Optimizer::sgd(3.0F));
+    float rate = 1.0F;
+    for (pslib::Table* table : {&a, &b, &c}) {
+      table->initialize().or_throw();
+      std::ranges::fill(table->gradient("t").as<float>(), 1.0F);
+      table->push_pull().or_throw();
+      for (const float p : table->parameter("t").as<float>()) EXPECT_FLOAT_EQ(p, -rate);
+      rate += 1.0F;
+    }
+    world.leave().or_throw();
+  });
 }
 
 // The table's slots are synchronous: the protocol alone keeps writers from overtaking readers.

@@ -15,14 +15,11 @@ constexpr auto kShort = milliseconds(30);
 void two_ranks(const RendezvousSpec& spec,
                const std::function<void(World&, Rendezvous&, Meeting&)>& body) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        auto rendezvous = Rendezvous::open(world, spec);
-        body(world, rendezvous, meeting);
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world, spec);
+    body(world, rendezvous, meeting);
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 void expect_error(const Status& status, Code code, const std::vector<std::string>& parts) {
@@ -188,76 +185,67 @@ TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
 
 TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          const auto detail = thrown_by([&] {
-            (void)Rendezvous::open(world, {.name = "alone"}, Deadline::after(milliseconds(500)));
-          });
-          EXPECT_EQ(detail.code, Code::timeout);
-          EXPECT_EQ(detail.peer, 1);
-        }
-        meeting.wait();
-        // The leftovers of the failed open do not stand in the way.
-        auto rendezvous = Rendezvous::open(world, {.name = "alone"});
-        if (world.rank() == 0) {
-          rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
-          rendezvous.serve().or_throw();
-        } else {
-          EXPECT_TRUE(rendezvous.recv(0, "w", 0).ok());
-        }
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    if (world.rank() == 0) {
+      const auto detail = thrown_by([&] {
+        (void)Rendezvous::open(world, {.name = "alone"}, Deadline::after(milliseconds(500)));
+      });
+      EXPECT_EQ(detail.code, Code::timeout);
+      EXPECT_EQ(detail.peer, 1);
+    }
+    meeting.wait();
+    // The leftovers of the failed open do not stand in the way.
+    auto rendezvous = Rendezvous::open(world, {.name = "alone"});
+    if (world.rank() == 0) {
+      rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
+      rendezvous.serve().or_throw();
+    } else {
+      EXPECT_TRUE(rendezvous.recv(0, "w", 0).ok());
+    }
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 TEST(RendezvousBounds, WhoClosesOrLeavesIsNamed) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        auto rendezvous = Rendezvous::open(world);
-        if (world.rank() == 1) {
-          meeting.wait();
-          rendezvous = Rendezvous();
-          meeting.wait();
-          meeting.wait();
-        } else {
-          rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
-          meeting.wait();
-          expect_error(rendezvous.recv(1, "w", 0).status(), Code::closed,
-                       {"rank 1", "key \"w\", step 0"});
-          expect_error(rendezvous.serve(), Code::closed, {"rank 1"});
-          expect_error(rendezvous.send(1, "w", 1, world.allocate(DType::f32, {3})), Code::closed,
-                       {"rank 1"});
-          meeting.wait();
-          // The other exchanges go on.
-          rendezvous.send(0, "w", 1, world.allocate(DType::f32, {3})).or_throw();
-          EXPECT_TRUE(rendezvous.recv(0, "w", 1).ok());
-          meeting.wait();
-        }
-        EXPECT_TRUE(world.leave().ok());
-        if (world.rank() == 0)
-          expect_error(rendezvous.recv(1, "w", 5).status(), Code::peer_left, {"rank 1"});
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    if (world.rank() == 1) {
+      meeting.wait();
+      rendezvous = Rendezvous();
+      meeting.wait();
+      meeting.wait();
+    } else {
+      rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
+      meeting.wait();
+      expect_error(rendezvous.recv(1, "w", 0).status(), Code::closed,
+                   {"rank 1", "key \"w\", step 0"});
+      expect_error(rendezvous.serve(), Code::closed, {"rank 1"});
+      expect_error(rendezvous.send(1, "w", 1, world.allocate(DType::f32, {3})), Code::closed,
+                   {"rank 1"});
+      meeting.wait();
+      // The other exchanges go on.
+      rendezvous.send(0, "w", 1, world.allocate(DType::f32, {3})).or_throw();
+      EXPECT_TRUE(rendezvous.recv(0, "w", 1).ok());
+      meeting.wait();
+    }
+    EXPECT_TRUE(world.leave().ok());
+    if (world.rank() == 0)
+      expect_error(rendezvous.recv(1, "w", 5).status(), Code::peer_left, {"rank 1"});
+  });
 }
 
 TEST(RendezvousBounds, WhoWaitsForARankThatLeavesIsTold) {
-  run_ranks(
-      2,
-      [](World& world) {
-        auto rendezvous = Rendezvous::open(world);
-        if (world.rank() == 0) {
-          expect_error(rendezvous.recv(1, "never", 0).status(), Code::peer_left,
-                       {"rank 1", "key \"never\", step 0"});
-        } else {
-          std::this_thread::sleep_for(kShort);
-        }
-        (void)world.leave();
-      },
-      settings());
+  run_on(2, [](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    if (world.rank() == 0) {
+      expect_error(rendezvous.recv(1, "never", 0).status(), Code::peer_left,
+                   {"rank 1", "key \"never\", step 0"});
+    } else {
+      std::this_thread::sleep_for(kShort);
+    }
+    (void)world.leave();
+  });
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 #include "weft/rendezvous.hpp"
 #include "weft/world.hpp"
 

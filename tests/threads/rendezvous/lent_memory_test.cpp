@@ -1,8 +1,8 @@
 // The memory of an abandoned result is reused only after its sender can't write it any more.
 #include <thread>
 
+#include "tests/support/edges.hpp"
 #include "tests/threads/rendezvous/exchanges.hpp"
-#include "tests/threads/slots/edges.hpp"
 
 namespace weft::tests {
 namespace {
@@ -46,18 +46,15 @@ struct Abandoned {
 
 void two_ranks(const std::function<void(Abandoned&, Meeting&)>& body) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        {
-          Abandoned abandoned(world);
-          meeting.wait();
-          body(abandoned, meeting);
-        }
-        meeting.wait();
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    {
+      Abandoned abandoned(world);
+      meeting.wait();
+      body(abandoned, meeting);
+    }
+    meeting.wait();
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 TEST(RendezvousLentMemory, ALateTensorLandsWhereItWasExpected) {
@@ -155,24 +152,21 @@ TEST(RendezvousLentMemory, AChangedShapeGivesTheFirstResultBack) {
 
 TEST(RendezvousLentMemory, ATensorIsLentUntilItIsFetched) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        auto rendezvous = Rendezvous::open(world);
-        if (world.rank() == 0) {
-          const Tensor tensor = filled(world, DType::f32, kShape, 0, 0);
-          rendezvous.send(1, "w", 0, tensor).or_throw();
-          EXPECT_TRUE(rendezvous.lent(1, "w", 0));
-          meeting.wait();
-          rendezvous.serve().or_throw();
-          EXPECT_FALSE(rendezvous.lent(1, "w", 0));
-        } else {
-          meeting.wait();
-          rendezvous.recv(0, "w", 0).value();
-        }
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    if (world.rank() == 0) {
+      const Tensor tensor = filled(world, DType::f32, kShape, 0, 0);
+      rendezvous.send(1, "w", 0, tensor).or_throw();
+      EXPECT_TRUE(rendezvous.lent(1, "w", 0));
+      meeting.wait();
+      rendezvous.serve().or_throw();
+      EXPECT_FALSE(rendezvous.lent(1, "w", 0));
+    } else {
+      meeting.wait();
+      rendezvous.recv(0, "w", 0).value();
+    }
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 }  // namespace

@@ -60,50 +60,47 @@ void exchange_at_random(int ranks, int threads, std::uint64_t steps, const Rende
                         std::size_t disorder = 8) {
   const std::uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
-  run_ranks(
-      ranks,
-      [&](World& world) {
-        auto rendezvous = Rendezvous::open(world, spec);
-        // A thread for each stream, so that one that waits for room holds up no other.
-        const auto sends = [&](int to, int thread) {
-          std::mt19937 random(seed + stream(world.rank(), to, thread));
-          std::vector<Planned> plan;
-          for (std::uint64_t step = 0; step < steps; ++step)
-            plan.push_back({world.rank(), to, "key" + std::to_string(thread), step});
-          for (std::size_t i = 0; i + disorder <= plan.size(); i += disorder)
-            std::shuffle(plan.begin() + static_cast<std::ptrdiff_t>(i),
-                         plan.begin() + static_cast<std::ptrdiff_t>(i + disorder), random);
-          for (const auto& planned : plan) {
-            const Status status = send(world, rendezvous, planned, seed);
-            EXPECT_TRUE(status.ok()) << status.text();
-            if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
-          }
-        };
-        const auto receives = [&](int from, int thread) {
-          std::mt19937 random(seed + stream(from, world.rank(), thread) + 1);
-          const std::string key = "key" + std::to_string(thread);
-          for (std::uint64_t step = 0; step < steps;) {
-            const std::uint64_t count = std::min<std::uint64_t>(1 + random() % 6, steps - step);
-            std::vector<KeyStep> wanted;
-            for (std::uint64_t s = step; s < step + count; ++s) wanted.push_back({key, s});
-            std::shuffle(wanted.begin(), wanted.end(), random);
-            auto got = rendezvous.recv(from, wanted);
-            for (std::size_t w = 0; w < wanted.size(); ++w)
-              check({from, world.rank(), key, wanted[w].step}, got[w], seed);
-            step += count;
-          }
-        };
-        std::vector<std::thread> running;
-        for (int peer = 0; peer < ranks; ++peer)
-          for (int thread = 0; thread < threads; ++thread) {
-            running.emplace_back(sends, peer, thread);
-            running.emplace_back(receives, peer, thread);
-          }
-        for (auto& thread : running) thread.join();
-        EXPECT_TRUE(rendezvous.serve().ok());
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+  run_on(ranks, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world, spec);
+    // A thread for each stream, so that one that waits for room holds up no other.
+    const auto sends = [&](int to, int thread) {
+      std::mt19937 random(seed + stream(world.rank(), to, thread));
+      std::vector<Planned> plan;
+      for (std::uint64_t step = 0; step < steps; ++step)
+        plan.push_back({world.rank(), to, "key" + std::to_string(thread), step});
+      for (std::size_t i = 0; i + disorder <= plan.size(); i += disorder)
+        std::shuffle(plan.begin() + static_cast<std::ptrdiff_t>(i),
+                     plan.begin() + static_cast<std::ptrdiff_t>(i + disorder), random);
+      for (const auto& planned : plan) {
+        const Status status = send(world, rendezvous, planned, seed);
+        EXPECT_TRUE(status.ok()) << status.text();
+        if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    };
+    const auto receives = [&](int from, int thread) {
+      std::mt19937 random(seed + stream(from, world.rank(), thread) + 1);
+      const std::string key = "key" + std::to_string(thread);
+      for (std::uint64_t step = 0; step < steps;) {
+        const std::uint64_t count = std::min<std::uint64_t>(1 + random() % 6, steps - step);
+        std::vector<KeyStep> wanted;
+        for (std::uint64_t s = step; s < step + count; ++s) wanted.push_back({key, s});
+        std::shuffle(wanted.begin(), wanted.end(), random);
+        auto got = rendezvous.recv(from, wanted);
+        for (std::size_t w = 0; w < wanted.size(); ++w)
+          check({from, world.rank(), key, wanted[w].step}, got[w], seed);
+        step += count;
+      }
+    };
+    std::vector<std::thread> running;
+    for (int peer = 0; peer < ranks; ++peer)
+      for (int thread = 0; thread < threads; ++thread) {
+        running.emplace_back(sends, peer, thread);
+        running.emplace_back(receives, peer, thread);
+      }
+    for (auto& thread : running) thread.join();
+    EXPECT_TRUE(rendezvous.serve().ok());
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 TEST(RendezvousManyThreads, ExchangeAtRandom) { exchange_at_random(3, 2, 60, {}); }

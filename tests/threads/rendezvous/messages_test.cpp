@@ -20,35 +20,32 @@ class Messages {
   };
 
   void run(const std::vector<Step>& steps, RendezvousSpec spec = {}) {
-    run_ranks(
-        2,
-        [&](World& world) {
-          auto own = spec;
-          own.observer = record_.of(world.rank(), 1 - world.rank());
-          auto rendezvous = Rendezvous::open(world, own);
-          for (std::size_t i = 0; i < steps.size(); ++i) {
-            const Step& step = steps[i];
-            const bool second = world.rank() == (step.receiver_first ? 0 : 1);
-            if (second && step.receiver_first) {
-              EXPECT_TRUE(soon([&] { return record_.size() != 0; }));
-            } else if (second) {
-              together_.wait();
-            }
-            if (world.rank() == 0)
-              step.sender(world, rendezvous);
-            else
-              step.receiver(world, rendezvous);
-            if (!second && !step.receiver_first) together_.wait();
-            if (world.rank() == 0) rendezvous.serve().or_throw();
-            together_.wait();
-            if (world.rank() == 0) {
-              EXPECT_EQ(record_.take(), step.expected) << "step " << i;
-            }
-            together_.wait();
-          }
-          EXPECT_TRUE(world.leave().ok());
-        },
-        settings());
+    run_on(2, [&](World& world) {
+      auto own = spec;
+      own.observer = record_.of(world.rank(), 1 - world.rank());
+      auto rendezvous = Rendezvous::open(world, own);
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Step& step = steps[i];
+        const bool second = world.rank() == (step.receiver_first ? 0 : 1);
+        if (second && step.receiver_first) {
+          EXPECT_TRUE(soon([&] { return record_.size() != 0; }));
+        } else if (second) {
+          together_.wait();
+        }
+        if (world.rank() == 0)
+          step.sender(world, rendezvous);
+        else
+          step.receiver(world, rendezvous);
+        if (!second && !step.receiver_first) together_.wait();
+        if (world.rank() == 0) rendezvous.serve().or_throw();
+        together_.wait();
+        if (world.rank() == 0) {
+          EXPECT_EQ(record_.take(), step.expected) << "step " << i;
+        }
+        together_.wait();
+      }
+      EXPECT_TRUE(world.leave().ok());
+    });
   }
 
   static Act send(std::uint64_t step, std::int64_t rows) {
@@ -152,29 +149,26 @@ TEST(RendezvousMessages, AnErrorIsAnAnswer) {
 }
 
 TEST(RendezvousMessages, ManyRequestsTravelInOne) {
-  run_ranks(
-      2,
-      [](World& world) {
-        for (const bool batches : {true, false}) {
-          RendezvousSpec spec{.name = batches ? "batches" : "plain"};
-          spec.batch_requests = batches;
-          auto rendezvous = Rendezvous::open(world, spec);
-          const std::vector<KeyStep> wanted = {{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}};
-          const Tensor tensor = world.allocate(DType::f32, {4});
-          if (world.rank() == 0) {
-            for (const auto& at : wanted) rendezvous.send(1, at.key, at.step, tensor).or_throw();
-            rendezvous.serve().or_throw();
-            for (const auto& edge : world.report().edges)
-              if (edge.slot == "rdv." + spec.name + ".1") {
-                EXPECT_EQ(edge.counters.transfers, (batches ? 1U : 5U) + 5U + 1U);
-              }
-          } else {
-            for (auto& got : rendezvous.recv(0, wanted)) EXPECT_TRUE(got.ok());
+  run_on(2, [](World& world) {
+    for (const bool batches : {true, false}) {
+      RendezvousSpec spec{.name = batches ? "batches" : "plain"};
+      spec.batch_requests = batches;
+      auto rendezvous = Rendezvous::open(world, spec);
+      const std::vector<KeyStep> wanted = {{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}};
+      const Tensor tensor = world.allocate(DType::f32, {4});
+      if (world.rank() == 0) {
+        for (const auto& at : wanted) rendezvous.send(1, at.key, at.step, tensor).or_throw();
+        rendezvous.serve().or_throw();
+        for (const auto& edge : world.report().edges)
+          if (edge.slot == "rdv." + spec.name + ".1") {
+            EXPECT_EQ(edge.counters.transfers, (batches ? 1U : 5U) + 5U + 1U);
           }
-        }
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+      } else {
+        for (auto& got : rendezvous.recv(0, wanted)) EXPECT_TRUE(got.ok());
+      }
+    }
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 /// The request was sent when the sender is lost: no further message follows, and the receiver's
@@ -182,29 +176,26 @@ TEST(RendezvousMessages, ManyRequestsTravelInOne) {
 TEST(RendezvousMessages, ThereIsNoneAfterThePeersDeath) {
   Record record;
   Meeting together(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        RendezvousSpec spec;
-        spec.observer = record.of(world.rank(), 1 - world.rank());
-        auto rendezvous = Rendezvous::open(world, spec);
-        together.wait();
-        if (world.rank() == 1) {
-          std::thread detector([&] {
-            EXPECT_TRUE(soon([&] { return record.size() != 0; }));
-            world.declare_dead(0, "the test gave it up");
-          });
-          const auto got = rendezvous.recv(0, "w", 0);
-          detector.join();
-          EXPECT_EQ(got.code(), Code::peer_failed) << got.status().text();
-          EXPECT_EQ(got.status().detail().peer, 0);
-          EXPECT_TRUE(contains(got.status().text(), "the test gave it up")) << got.status().text();
-          EXPECT_EQ(rendezvous.recv(0, "w", 1).code(), Code::peer_failed);
-          EXPECT_EQ(record.take(), (Lines{"1 sends tensor_request w#0 by name"}));
-        }
-        together.wait();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    RendezvousSpec spec;
+    spec.observer = record.of(world.rank(), 1 - world.rank());
+    auto rendezvous = Rendezvous::open(world, spec);
+    together.wait();
+    if (world.rank() == 1) {
+      std::thread detector([&] {
+        EXPECT_TRUE(soon([&] { return record.size() != 0; }));
+        world.declare_dead(0, "the test gave it up");
+      });
+      const auto got = rendezvous.recv(0, "w", 0);
+      detector.join();
+      EXPECT_EQ(got.code(), Code::peer_failed) << got.status().text();
+      EXPECT_EQ(got.status().detail().peer, 0);
+      EXPECT_TRUE(contains(got.status().text(), "the test gave it up")) << got.status().text();
+      EXPECT_EQ(rendezvous.recv(0, "w", 1).code(), Code::peer_failed);
+      EXPECT_EQ(record.take(), (Lines{"1 sends tensor_request w#0 by name"}));
+    }
+    together.wait();
+  });
 }
 
 }  // namespace

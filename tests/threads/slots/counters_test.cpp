@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/edges.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/edges.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {
@@ -20,36 +20,33 @@ constexpr std::uint64_t kTensors = 40;
 template <typename Source, typename Check>
 void measure(const Config& config, Source&& source, Check&& check) {
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Slot slot;
-        RemoteSlot remote;
-        Tensor tensor;
-        if (world.rank() == 0) {
-          slot = world.expose(kSpec);
-        } else {
-          remote = world.attach(0, kSpec);
-          tensor = source(world);
-        }
-        const auto step = [&](std::uint64_t n) {
-          if (world.rank() == 0) {
-            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
-          } else {
-            fill(tensor, pattern_of(1, 0, n));
-            remote.put(tensor).wait().or_throw();
-          }
-        };
-        step(0);
-        meeting.wait();
-        const auto before = all_counters(world);
-        meeting.wait();
-        for (std::uint64_t n = 1; n <= kTensors; ++n) step(n);
-        const auto cost = all_counters(world) - before;
-        meeting.wait();  // tearing down costs messages
-        check(world, cost);
-      },
-      config);
+  run_on(2, config, [&](World& world) {
+    Slot slot;
+    RemoteSlot remote;
+    Tensor tensor;
+    if (world.rank() == 0) {
+      slot = world.expose(kSpec);
+    } else {
+      remote = world.attach(0, kSpec);
+      tensor = source(world);
+    }
+    const auto step = [&](std::uint64_t n) {
+      if (world.rank() == 0) {
+        EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
+      } else {
+        fill(tensor, pattern_of(1, 0, n));
+        remote.put(tensor).wait().or_throw();
+      }
+    };
+    step(0);
+    meeting.wait();
+    const auto before = all_counters(world);
+    meeting.wait();
+    for (std::uint64_t n = 1; n <= kTensors; ++n) step(n);
+    const auto cost = all_counters(world) - before;
+    meeting.wait();  // tearing down costs messages
+    check(world, cost);
+  });
 }
 
 Tensor arena_tensor(World& world) { return world.allocate(kSpec.dtype, kSpec.shape); }
@@ -101,21 +98,17 @@ TEST(Counters, AnotherWorldsTensorIsStaged) {
 }
 
 TEST(Counters, AttachIsPaidInControlMessagesAndRegistrations) {
-  run_ranks(
-      2,
-      [](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(kSpec);
-          EXPECT_EQ(slot.wait().value().sequence(), 1U);
-          EXPECT_GE(all_counters(world).control_messages, 1U);
-        } else {
-          auto remote = world.attach(0, kSpec);
-          const auto tensor = world.allocate(kSpec.dtype, kSpec.shape);
-          EXPECT_TRUE(remote.put(tensor).wait().ok());
-          EXPECT_GE(all_counters(world).control_messages, 1U);
-        }
+  run_owner_and_writer(
+      kSpec,
+      [](World& world, Slot& slot) {
+        EXPECT_EQ(slot.wait().value().sequence(), 1U);
+        EXPECT_GE(all_counters(world).control_messages, 1U);
       },
-      settings());
+      [](World& world, RemoteSlot& remote) {
+        const auto tensor = world.allocate(kSpec.dtype, kSpec.shape);
+        EXPECT_TRUE(remote.put(tensor).wait().ok());
+        EXPECT_GE(all_counters(world).control_messages, 1U);
+      });
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/edges.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/edges.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {
@@ -38,38 +38,34 @@ class DynamicSlot : public testing::TestWithParam<std::uint32_t> {};
 TEST_P(DynamicSlot, BringsEveryTensorInItsOwnShape) {
   constexpr std::uint64_t kTensors = 200;
   const auto spec = dynamic(GetParam());
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          for (std::uint64_t n = 1; n <= kTensors; ++n) {
-            const auto arrival = slot.wait().value();
-            EXPECT_EQ(arrival.sequence(), n);
-            EXPECT_EQ(arrival.tensor().shape(), shape_of(n));
-            EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "tensor " << n;
-          }
-        } else {
-          auto remote = world.attach(0, spec);
-          std::vector<Request> requests;
-          for (std::uint64_t n = 1; n <= kTensors; ++n) {
-            const auto tensor = world.allocate(spec.dtype, shape_of(n));
-            fill(tensor, pattern_of(1, 0, n));
-            requests.push_back(remote.put(tensor));
-            // The handle is dropped here: weft keeps what the owner has not read.
-            if (requests.size() == 16) {
-              for (Request& request : requests) request.wait().or_throw();
-              requests.clear();
-            }
-          }
-          for (Request& request : requests) request.wait().or_throw();
-          const auto edge = edge_counters(world, "batch", Role::puts);
-          EXPECT_EQ(edge.transfers, kTensors);
-          EXPECT_EQ(edge.work_requests, kTensors);
-          EXPECT_EQ(edge.bytes_copied, 0U);
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        for (std::uint64_t n = 1; n <= kTensors; ++n) {
+          const auto arrival = slot.wait().value();
+          EXPECT_EQ(arrival.sequence(), n);
+          EXPECT_EQ(arrival.tensor().shape(), shape_of(n));
+          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "tensor " << n;
         }
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        std::vector<Request> requests;
+        for (std::uint64_t n = 1; n <= kTensors; ++n) {
+          const auto tensor = world.allocate(spec.dtype, shape_of(n));
+          fill(tensor, pattern_of(1, 0, n));
+          requests.push_back(remote.put(tensor));
+          // The handle is dropped here: weft keeps what the owner has not read.
+          if (requests.size() == 16) {
+            for (Request& request : requests) request.wait().or_throw();
+            requests.clear();
+          }
+        }
+        for (Request& request : requests) request.wait().or_throw();
+        const auto edge = edge_counters(world, "batch", Role::puts);
+        EXPECT_EQ(edge.transfers, kTensors);
+        EXPECT_EQ(edge.work_requests, kTensors);
+        EXPECT_EQ(edge.bytes_copied, 0U);
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, DynamicSlot, testing::Values(1, 2, 4, 32),
@@ -78,184 +74,151 @@ INSTANTIATE_TEST_SUITE_P(Slots, DynamicSlot, testing::Values(1, 2, 4, 32),
 TEST(Dynamic, AReusableSourceHasBeenRead) {
   const auto spec = dynamic(4, {0});
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          meeting.wait();
-          const auto arrival = slot.wait().value();
-          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, 1)));
-          meeting.wait();
-        } else {
-          auto remote = world.attach(0, spec);
-          const auto tensor = world.allocate(spec.dtype, {5000});
-          fill(tensor, pattern_of(1, 0, 1));
-          auto request = remote.put(tensor);
-          EXPECT_FALSE(request.test()) << "nobody has read it";
-          EXPECT_EQ(request.wait(Deadline::after(milliseconds(20))).code(), Code::timeout);
-          EXPECT_EQ(request.cancel().code(), Code::bad_argument) << "it can't be taken back";
-          EXPECT_FALSE(request.test());
-          meeting.wait();
-          EXPECT_TRUE(request.wait().ok());
-          meeting.wait();
-        }
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        meeting.wait();
+        const auto arrival = slot.wait().value();
+        EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, 1)));
+        meeting.wait();
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        const auto tensor = world.allocate(spec.dtype, {5000});
+        fill(tensor, pattern_of(1, 0, 1));
+        auto request = remote.put(tensor);
+        EXPECT_FALSE(request.test()) << "nobody has read it";
+        EXPECT_EQ(request.wait(Deadline::after(milliseconds(20))).code(), Code::timeout);
+        EXPECT_EQ(request.cancel().code(), Code::bad_argument) << "it can't be taken back";
+        EXPECT_FALSE(request.test());
+        meeting.wait();
+        EXPECT_TRUE(request.wait().ok());
+        meeting.wait();
+      });
 }
 
 TEST(Dynamic, AnArrivalsTensorOutlivesItsArrivalByItsHandle) {
   const auto spec = dynamic(1, {0});
-  run_ranks(
-      2,
+  run_pair(
       [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          std::vector<Tensor> kept;
-          for (std::uint64_t n = 1; n <= 5; ++n) kept.push_back(slot.wait().value().tensor());
-          for (std::uint64_t n = 1; n <= 5; ++n)
-            EXPECT_TRUE(holds(kept[n - 1], pattern_of(1, 0, n))) << "tensor " << n;
-        } else {
-          put_one_by_one(world, spec, 5);
-        }
+        auto slot = world.expose(spec);
+        std::vector<Tensor> kept;
+        for (std::uint64_t n = 1; n <= 5; ++n) kept.push_back(slot.wait().value().tensor());
+        for (std::uint64_t n = 1; n <= 5; ++n)
+          EXPECT_TRUE(holds(kept[n - 1], pattern_of(1, 0, n))) << "tensor " << n;
       },
-      settings());
+      [&](World& world) { put_one_by_one(world, spec, 5); });
 }
 
 TEST(Dynamic, SeveralArrivalsAreHeldAtOnceAndLetGoInAnyOrder) {
   const auto spec = dynamic(2, {0});
-  run_ranks(
-      2,
+  run_pair(
       [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          const auto used = arena(world, "data").used_bytes;
-          std::vector<Arrival> held;
-          for (std::uint64_t n = 1; n <= 9; ++n) held.push_back(slot.wait().value());
-          std::swap(held[0], held[7]);
-          held.erase(held.begin() + 2, held.begin() + 6);
-          for (const Arrival& arrival : held)
-            EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, arrival.sequence())));
-          held.clear();
-          EXPECT_EQ(arena(world, "data").used_bytes, used);
-        } else {
-          put_one_by_one(world, spec, 9);
-        }
+        auto slot = world.expose(spec);
+        const auto used = arena(world, "data").used_bytes;
+        std::vector<Arrival> held;
+        for (std::uint64_t n = 1; n <= 9; ++n) held.push_back(slot.wait().value());
+        std::swap(held[0], held[7]);
+        held.erase(held.begin() + 2, held.begin() + 6);
+        for (const Arrival& arrival : held)
+          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, arrival.sequence())));
+        held.clear();
+        EXPECT_EQ(arena(world, "data").used_bytes, used);
       },
-      settings());
+      [&](World& world) { put_one_by_one(world, spec, 9); });
 }
 
 /// The writer's arena grows by chunks that the owner has never heard of.
 TEST(Dynamic, ATensorFromANewChunkIsFound) {
   const auto spec = dynamic(1, {0});
-  run_ranks(
-      2,
-      [&](World& world) {
-        constexpr std::int64_t kLarge = 3 << 20;  // f32: 12 MiB, chunks are 4 MiB
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          for (std::uint64_t n = 1; n <= 3; ++n)
-            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
-        } else {
-          auto remote = world.attach(0, spec);
-          std::vector<Tensor> tensors;
-          for (std::uint64_t n = 1; n <= 3; ++n) {
-            tensors.push_back(world.allocate(spec.dtype, {kLarge}));
-            fill(tensors.back(), pattern_of(1, 0, n));
-            remote.put(tensors.back()).wait().or_throw();
-          }
-        }
+  constexpr std::int64_t kLarge = 3 << 20;  // f32: 12 MiB, chunks are 4 MiB
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        for (std::uint64_t n = 1; n <= 3; ++n)
+          EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        std::vector<Tensor> tensors;
+        for (std::uint64_t n = 1; n <= 3; ++n) {
+          tensors.push_back(world.allocate(spec.dtype, {kLarge}));
+          fill(tensors.back(), pattern_of(1, 0, n));
+          remote.put(tensors.back()).wait().or_throw();
+        }
+      });
 }
 
 TEST(Dynamic, MemoryOutsideTheArenaAndStridesArePackedAndCounted) {
   const auto spec = dynamic(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 1)));
-          const auto slice = slot.wait().value();
-          EXPECT_EQ(slice.tensor().shape(), Shape({3, 2}));
-          EXPECT_EQ(slice.as<float>()[0], 1.0F);
-          EXPECT_EQ(slice.as<float>()[5], 14.0F - 2.0F);
-        } else {
-          auto remote = world.attach(0, spec);
-          std::vector<float> own(40);
-          const auto outside = Tensor::wrap(own.data(), spec.dtype, {4, 10});
-          fill(outside, pattern_of(1, 0, 1));
-          remote.put(outside).wait().or_throw();
-          EXPECT_EQ(edge_counters(world, "batch", Role::puts).bytes_copied, 160U);
-          const auto wide = world.allocate(spec.dtype, {3, 5});
-          for (int i = 0; i < 15; ++i) wide.as<float>()[static_cast<std::size_t>(i)] = float(i);
-          remote.put(wide.slice(1, 1, 2)).wait().or_throw();
-          EXPECT_EQ(edge_counters(world, "batch", Role::puts).bytes_copied, 160U + 24U);
-        }
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 1)));
+        const auto slice = slot.wait().value();
+        EXPECT_EQ(slice.tensor().shape(), Shape({3, 2}));
+        EXPECT_EQ(slice.as<float>()[0], 1.0F);
+        EXPECT_EQ(slice.as<float>()[5], 14.0F - 2.0F);
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        std::vector<float> own(40);
+        const auto outside = Tensor::wrap(own.data(), spec.dtype, {4, 10});
+        fill(outside, pattern_of(1, 0, 1));
+        remote.put(outside).wait().or_throw();
+        EXPECT_EQ(edge_counters(world, "batch", Role::puts).bytes_copied, 160U);
+        const auto wide = world.allocate(spec.dtype, {3, 5});
+        for (int i = 0; i < 15; ++i) wide.as<float>()[static_cast<std::size_t>(i)] = float(i);
+        remote.put(wide.slice(1, 1, 2)).wait().or_throw();
+        EXPECT_EQ(edge_counters(world, "batch", Role::puts).bytes_copied, 160U + 24U);
+      });
 }
 
 TEST(Dynamic, AnotherNumberOfDimensionsIsAMismatch) {
   const auto spec = dynamic(1);
-  run_ranks(
-      1,
-      [&](World& world) {
-        auto slot = world.expose(spec);
-        auto remote = world.attach(0, spec);
-        const auto flat = world.allocate(spec.dtype, {10});
-        const auto status = remote.put(flat).wait();
-        EXPECT_EQ(status.code(), Code::mismatch);
-        EXPECT_TRUE(contains(status.text(), "2 dimensions")) << status.text();
-        EXPECT_EQ(remote.put(world.allocate(DType::f64, {1, 1})).wait().code(), Code::mismatch);
-        const std::vector<Tensor> two(2, world.allocate(spec.dtype, {1, 1}));
-        EXPECT_EQ(remote.put(two).wait().code(), Code::bad_argument);
-        EXPECT_EQ(thrown_by([&] { world.attach(0, dynamic(1, {0})); }).code, Code::mismatch);
-      },
-      settings());
+  run_on(1, [&](World& world) {
+    auto slot = world.expose(spec);
+    auto remote = world.attach(0, spec);
+    const auto flat = world.allocate(spec.dtype, {10});
+    const auto status = remote.put(flat).wait();
+    EXPECT_TRUE(tells(status, Code::mismatch, {"2 dimensions"}));
+    EXPECT_EQ(remote.put(world.allocate(DType::f64, {1, 1})).wait().code(), Code::mismatch);
+    const std::vector<Tensor> two(2, world.allocate(spec.dtype, {1, 1}));
+    EXPECT_EQ(remote.put(two).wait().code(), Code::bad_argument);
+    EXPECT_EQ(thrown_by([&] { world.attach(0, dynamic(1, {0})); }).code, Code::mismatch);
+  });
 }
 
 TEST(Dynamic, TooMuchDepthAndSynchronousFlowAreRefused) {
-  run_ranks(
-      1,
-      [&](World& world) {
-        EXPECT_EQ(thrown_by([&] { world.expose(dynamic(33)); }).code, Code::bad_argument);
-        auto synchronous = dynamic(1);
-        synchronous.flow = Flow::unsafe_synchronous;
-        EXPECT_EQ(thrown_by([&] { world.expose(synchronous); }).code, Code::bad_argument);
-      },
-      settings());
+  run_on(1, [&](World& world) {
+    EXPECT_EQ(thrown_by([&] { world.expose(dynamic(33)); }).code, Code::bad_argument);
+    auto synchronous = dynamic(1);
+    synchronous.flow = Flow::unsafe_synchronous;
+    EXPECT_EQ(thrown_by([&] { world.expose(synchronous); }).code, Code::bad_argument);
+  });
 }
 
 TEST(Dynamic, TheCallersAllocatorDecidesWhereArrivalsLie) {
   const auto spec = dynamic(1, {0});
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          std::vector<float> own(1000);
-          int asked = 0;
-          slot.allocate_with([&](DType dtype, const Shape& shape) {
-            ++asked;
-            if (asked == 1) throw Error(ErrorDetail{.code = Code::exhausted, .message = "full"});
-            return Tensor::wrap(own.data(), dtype, asked == 2 ? Shape{7} : shape);
-          });
-          EXPECT_EQ(slot.wait().code(), Code::exhausted);
-          EXPECT_EQ(slot.wait().code(), Code::bad_argument) << "the wrong shape";
-          const auto arrival = slot.wait().value();
-          EXPECT_EQ(arrival.sequence(), 1U) << "nothing was lost by the refusals";
-          EXPECT_EQ(arrival.tensor().data(), reinterpret_cast<std::byte*>(own.data()));
-          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, 1)));
-        } else {
-          auto remote = world.attach(0, spec);
-          const auto tensor = world.allocate(spec.dtype, {1000});
-          fill(tensor, pattern_of(1, 0, 1));
-          remote.put(tensor).wait().or_throw();
-        }
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        std::vector<float> own(1000);
+        int asked = 0;
+        slot.allocate_with([&](DType dtype, const Shape& shape) {
+          ++asked;
+          if (asked == 1) throw Error(ErrorDetail{.code = Code::exhausted, .message = "full"});
+          return Tensor::wrap(own.data(), dtype, asked == 2 ? Shape{7} : shape);
+        });
+        EXPECT_EQ(slot.wait().code(), Code::exhausted);
+        EXPECT_EQ(slot.wait().code(), Code::bad_argument) << "the wrong shape";
+        const auto arrival = slot.wait().value();
+        EXPECT_EQ(arrival.sequence(), 1U) << "nothing was lost by the refusals";
+        EXPECT_EQ(arrival.tensor().data(), reinterpret_cast<std::byte*>(own.data()));
+        EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, 1)));
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        const auto tensor = world.allocate(spec.dtype, {1000});
+        fill(tensor, pattern_of(1, 0, 1));
+        remote.put(tensor).wait().or_throw();
+      });
 }
 
 /// The writer's end goes at once; the owner reads the announced tensors from memory that weft keeps
@@ -263,62 +226,55 @@ TEST(Dynamic, TheCallersAllocatorDecidesWhereArrivalsLie) {
 TEST(Dynamic, WhatWasPutStaysReadableWhenTheWritersEndIsGone) {
   const auto spec = dynamic(4, {0});
   Meeting meeting(2);
-  run_ranks(
-      2,
+  run_pair(
       [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          meeting.wait();
-          meeting.wait();
-          for (std::uint64_t n = 1; n <= 3; ++n)
-            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
-          meeting.wait();
-        } else {
-          meeting.wait();
-          const auto used = arena(world, "data").used_bytes;
-          {
-            auto remote = world.attach(0, spec);
-            for (std::uint64_t n = 1; n <= 3; ++n) {
-              const auto tensor = world.allocate(spec.dtype, {1000});
-              fill(tensor, pattern_of(1, 0, n));
-              (void)remote.put(tensor);
-            }
-          }
-          // Memory that is allocated now must not overlap the memory that the owner will read.
-          std::vector<Tensor> others;
-          for (int i = 0; i < 20; ++i) {
-            others.push_back(world.allocate(spec.dtype, {1000}));
-            fill(others.back(), 0);
-          }
-          others.clear();
-          meeting.wait();
-          meeting.wait();
-          EXPECT_TRUE(soon([&] { return arena(world, "data").used_bytes == used; }));
-        }
+        auto slot = world.expose(spec);
+        meeting.wait();
+        meeting.wait();
+        for (std::uint64_t n = 1; n <= 3; ++n)
+          EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
+        meeting.wait();
       },
-      settings());
+      [&](World& world) {
+        meeting.wait();
+        const auto used = arena(world, "data").used_bytes;
+        {
+          auto remote = world.attach(0, spec);
+          for (std::uint64_t n = 1; n <= 3; ++n) {
+            const auto tensor = world.allocate(spec.dtype, {1000});
+            fill(tensor, pattern_of(1, 0, n));
+            (void)remote.put(tensor);
+          }
+        }
+        // Memory that is allocated now must not overlap the memory that the owner will read.
+        std::vector<Tensor> others;
+        for (int i = 0; i < 20; ++i) {
+          others.push_back(world.allocate(spec.dtype, {1000}));
+          fill(others.back(), 0);
+        }
+        others.clear();
+        meeting.wait();
+        meeting.wait();
+        EXPECT_TRUE(soon([&] { return arena(world, "data").used_bytes == used; }));
+      });
 }
 
 TEST(Dynamic, AClosedSlotEndsThePutsThatNobodyWillRead) {
   const auto spec = dynamic(4, {0});
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          meeting.wait();
-          slot = Slot();
-          meeting.wait();
-        } else {
-          auto remote = world.attach(0, spec);
-          auto request = remote.put(world.allocate(spec.dtype, {1000}));
-          meeting.wait();
-          EXPECT_EQ(request.wait().code(), Code::closed);
-          meeting.wait();
-        }
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        meeting.wait();
+        slot = Slot();
+        meeting.wait();
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        auto request = remote.put(world.allocate(spec.dtype, {1000}));
+        meeting.wait();
+        EXPECT_EQ(request.wait().code(), Code::closed);
+        meeting.wait();
+      });
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/edges.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/edges.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {
@@ -26,33 +26,30 @@ void keep_the_promise(const Config& config) {
   const auto spec = synchronous<SlotSpec>(1);
   constexpr std::uint64_t kSteps = 40;
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Slot slot;
-        RemoteSlot remote;
-        if (world.rank() == 0)
-          slot = world.expose(spec);
-        else
-          remote = world.attach(0, spec);
-        const auto tensor = world.allocate(spec.dtype, spec.shape);
-        for (std::uint64_t n = 1; n <= kSteps; ++n) {
-          if (world.rank() == 0) {
-            const auto arrival = slot.wait().value();
-            EXPECT_EQ(arrival.sequence(), n);
-            EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "step " << n;
-          } else {
-            fill(tensor, pattern_of(1, 0, n));
-            remote.put(tensor).wait().or_throw();
-          }
-          meeting.wait();
-        }
-        if (config.text(Setting::check) == "none") {
-          EXPECT_EQ(all_counters(world).credit_writes, 0U);
-        }
-        meeting.wait();
-      },
-      config);
+  run_on(2, config, [&](World& world) {
+    Slot slot;
+    RemoteSlot remote;
+    if (world.rank() == 0)
+      slot = world.expose(spec);
+    else
+      remote = world.attach(0, spec);
+    const auto tensor = world.allocate(spec.dtype, spec.shape);
+    for (std::uint64_t n = 1; n <= kSteps; ++n) {
+      if (world.rank() == 0) {
+        const auto arrival = slot.wait().value();
+        EXPECT_EQ(arrival.sequence(), n);
+        EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "step " << n;
+      } else {
+        fill(tensor, pattern_of(1, 0, n));
+        remote.put(tensor).wait().or_throw();
+      }
+      meeting.wait();
+    }
+    if (config.text(Setting::check) == "none") {
+      EXPECT_EQ(all_counters(world).credit_writes, 0U);
+    }
+    meeting.wait();
+  });
 }
 
 TEST(Synchronous, ALoopThatKeepsItsPromiseWritesNoCredits) { keep_the_promise(settings()); }
@@ -62,31 +59,28 @@ TEST(Synchronous, ALoopThatKeepsItsPromisePassesTheCheck) { keep_the_promise(che
 TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
   const auto spec = synchronous<SlotSpec>(2);
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          meeting.wait();
-          for (std::uint64_t n = 1; n <= 2; ++n)
-            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)))
-                << "an overrun destroys nothing";
-        } else {
-          auto remote = world.attach(0, spec);
-          const auto tensor = world.allocate(spec.dtype, spec.shape);
-          for (std::uint64_t n = 1; n <= 2; ++n) {
-            fill(tensor, pattern_of(1, 0, n));
-            EXPECT_TRUE(remote.put(tensor).wait().ok());
-          }
-          const auto status = remote.put(tensor).wait(Deadline::after(milliseconds(500)));
-          EXPECT_EQ(status.code(), Code::flow_overrun) << status.text();
-          const std::vector<Tensor> parts = {tensor.part(0, {100}), tensor.part(100, {300})};
-          EXPECT_EQ(remote.put(parts).wait(Deadline::after(milliseconds(500))).code(),
-                    Code::flow_overrun)
-              << "gathered or not";
-          EXPECT_TRUE(contains(status.text(), "step")) << status.text();
-          meeting.wait();
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        meeting.wait();
+        for (std::uint64_t n = 1; n <= 2; ++n)
+          EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)))
+              << "an overrun destroys nothing";
+      },
+      [&](World& world, RemoteSlot& remote) {
+        const auto tensor = world.allocate(spec.dtype, spec.shape);
+        for (std::uint64_t n = 1; n <= 2; ++n) {
+          fill(tensor, pattern_of(1, 0, n));
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
         }
+        const auto status = remote.put(tensor).wait(Deadline::after(milliseconds(500)));
+        EXPECT_EQ(status.code(), Code::flow_overrun) << status.text();
+        const std::vector<Tensor> parts = {tensor.part(0, {100}), tensor.part(100, {300})};
+        EXPECT_EQ(remote.put(parts).wait(Deadline::after(milliseconds(500))).code(),
+                  Code::flow_overrun)
+            << "gathered or not";
+        EXPECT_TRUE(contains(status.text(), "step")) << status.text();
+        meeting.wait();
       },
       checked());
 }
@@ -94,27 +88,23 @@ TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
 TEST(Synchronous, TheCheckReportsAVersionThatOvertakesAReader) {
   const auto spec = synchronous<PublishedSpec>(1);
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose_published(spec);
-          meeting.wait();
-          fill(slot.next().value(), pattern_of(0, 0, 1));
-          slot.publish().or_throw();
-          meeting.wait();
-          const auto status = slot.next(Deadline::after(milliseconds(500))).status();
-          EXPECT_EQ(status.code(), Code::flow_overrun) << status.text();
-          EXPECT_TRUE(contains(status.text(), "rank 1")) << status.text();
-          meeting.wait();
-        } else {
-          auto remote = world.attach_published(0, spec);
-          meeting.wait();
-          const auto view = remote.view().value();
-          meeting.wait();
-          meeting.wait();
-          EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
-        }
+  run_publisher_and_reader(
+      spec,
+      [&](World&, PublishedSlot& slot) {
+        meeting.wait();
+        fill(slot.next().value(), pattern_of(0, 0, 1));
+        slot.publish().or_throw();
+        meeting.wait();
+        const auto status = slot.next(Deadline::after(milliseconds(500))).status();
+        EXPECT_TRUE(tells(status, Code::flow_overrun, {"rank 1"}));
+        meeting.wait();
+      },
+      [&](World&, PublishedReader& remote) {
+        meeting.wait();
+        const auto view = remote.view().value();
+        meeting.wait();
+        meeting.wait();
+        EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
       },
       checked());
 }

@@ -2,7 +2,7 @@
 // them.
 #include <gtest/gtest.h>
 
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {

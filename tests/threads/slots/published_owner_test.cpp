@@ -1,8 +1,8 @@
 // The owner of a published slot goes on whatever its readers do, or says which of them holds it up.
 #include <gtest/gtest.h>
 
+#include "tests/support/ranks.hpp"
 #include "tests/threads/slots/published.hpp"
-#include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "tests/support/ranks.hpp"
 #include "tests/threads/slots/published.hpp"
-#include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {

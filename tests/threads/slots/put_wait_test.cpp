@@ -2,35 +2,31 @@
 #include <gtest/gtest.h>
 
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {
 
 /// Rank 1 puts `tensors` into a slot of rank 0 as fast as it can; rank 0 checks each.
 void exchange(const SlotSpec& spec, std::uint64_t tensors) {
-  run_ranks(
-      2,
-      [&](World& world) {
-        if (world.rank() == 0) {
-          auto slot = world.expose(spec);
-          for (std::uint64_t n = 1; n <= tensors; ++n) {
-            const auto arrival = slot.wait().value();
-            EXPECT_EQ(arrival.sequence(), n);
-            EXPECT_EQ(arrival.tensor().dtype(), spec.dtype);
-            EXPECT_EQ(arrival.tensor().shape(), spec.shape);
-            EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "tensor " << n;
-          }
-        } else {
-          auto remote = world.attach(0, spec);
-          const auto tensor = world.allocate(spec.dtype, spec.shape);
-          for (std::uint64_t n = 1; n <= tensors; ++n) {
-            fill(tensor, pattern_of(1, 0, n));
-            remote.put(tensor).wait().or_throw();
-          }
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        for (std::uint64_t n = 1; n <= tensors; ++n) {
+          const auto arrival = slot.wait().value();
+          EXPECT_EQ(arrival.sequence(), n);
+          EXPECT_EQ(arrival.tensor().dtype(), spec.dtype);
+          EXPECT_EQ(arrival.tensor().shape(), spec.shape);
+          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "tensor " << n;
         }
       },
-      settings());
+      [&](World& world, RemoteSlot& remote) {
+        const auto tensor = world.allocate(spec.dtype, spec.shape);
+        for (std::uint64_t n = 1; n <= tensors; ++n) {
+          fill(tensor, pattern_of(1, 0, n));
+          remote.put(tensor).wait().or_throw();
+        }
+      });
 }
 
 class PutWaitSize : public testing::TestWithParam<std::int64_t> {};
@@ -74,83 +70,71 @@ TEST(PutWait, AScalarArrives) {
 
 TEST(PutWait, ARankMayWriteIntoItsOwnSlot) {
   const SlotSpec spec{.name = "mine", .dtype = DType::i64, .shape = {9}, .depth = 2};
-  run_ranks(
-      1,
-      [&](World& world) {
-        auto slot = world.expose(spec);
-        auto remote = world.attach(world.rank(), spec);
-        EXPECT_EQ(remote.owner(), world.rank());
-        const auto tensor = world.allocate(spec.dtype, spec.shape);
-        for (std::uint64_t n = 1; n <= 10; ++n) {
-          fill(tensor, pattern_of(0, 0, n));
-          remote.put(tensor).wait().or_throw();
-          const auto arrival = slot.wait().value();
-          EXPECT_EQ(arrival.sequence(), n);
-          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(0, 0, n)));
-        }
-      },
-      settings());
+  run_on(1, [&](World& world) {
+    auto slot = world.expose(spec);
+    auto remote = world.attach(world.rank(), spec);
+    EXPECT_EQ(remote.owner(), world.rank());
+    const auto tensor = world.allocate(spec.dtype, spec.shape);
+    for (std::uint64_t n = 1; n <= 10; ++n) {
+      fill(tensor, pattern_of(0, 0, n));
+      remote.put(tensor).wait().or_throw();
+      const auto arrival = slot.wait().value();
+      EXPECT_EQ(arrival.sequence(), n);
+      EXPECT_TRUE(holds(arrival.tensor(), pattern_of(0, 0, n)));
+    }
+  });
 }
 
 TEST(PutWait, AnAttachWaitsForTheSlotToBeExposed) {
   const SlotSpec spec{.name = "late", .dtype = DType::u8, .shape = {4}};
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        meeting.wait();
-        if (world.rank() == 0) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(100));
-          auto slot = world.expose(spec);
-          EXPECT_EQ(slot.wait().value().sequence(), 1U);
-        } else {
-          auto remote = world.attach(0, spec);
-          const auto tensor = world.allocate(spec.dtype, spec.shape);
-          EXPECT_TRUE(remote.put(tensor).wait().ok());
-        }
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    meeting.wait();
+    if (world.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      auto slot = world.expose(spec);
+      EXPECT_EQ(slot.wait().value().sequence(), 1U);
+    } else {
+      auto remote = world.attach(0, spec);
+      const auto tensor = world.allocate(spec.dtype, spec.shape);
+      EXPECT_TRUE(remote.put(tensor).wait().ok());
+    }
+  });
 }
 
 TEST(PutWait, AnAttachByNameTakesTheOwnersDeclaration) {
   const SlotSpec spec{.name = "declared", .dtype = DType::bf16, .shape = {2, 3}, .depth = 5};
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        Slot slot;
-        if (world.rank() == 0) {
-          slot = world.expose(spec);
-        } else {
-          const auto remote = world.attach(0, "declared");
-          EXPECT_EQ(remote.spec().name, spec.name);
-          EXPECT_EQ(remote.spec().dtype, spec.dtype);
-          EXPECT_EQ(remote.spec().shape, spec.shape);
-          EXPECT_EQ(remote.spec().depth, spec.depth);
-        }
-        meeting.wait();
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    Slot slot;
+    if (world.rank() == 0) {
+      slot = world.expose(spec);
+    } else {
+      const auto remote = world.attach(0, "declared");
+      EXPECT_EQ(remote.spec().name, spec.name);
+      EXPECT_EQ(remote.spec().dtype, spec.dtype);
+      EXPECT_EQ(remote.spec().shape, spec.shape);
+      EXPECT_EQ(remote.spec().depth, spec.depth);
+    }
+    meeting.wait();
+  });
 }
 
 TEST(PutWait, SlotsInBothDirectionsWorkAtTheSameTime) {
   const SlotSpec spec{.name = "there and back", .dtype = DType::f32, .shape = {257}, .depth = 2};
-  run_ranks(
-      4,
-      [&](World& world) {
-        const int next = (world.rank() + 1) % world.size();
-        const int previous = (world.rank() + world.size() - 1) % world.size();
-        auto slot = world.expose(spec);
-        auto remote = world.attach(next, spec);
-        const auto tensor = world.allocate(spec.dtype, spec.shape);
-        for (std::uint64_t n = 1; n <= 50; ++n) {
-          fill(tensor, pattern_of(world.rank(), 0, n));
-          remote.put(tensor).wait().or_throw();
-          const auto arrival = slot.wait().value();
-          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(previous, 0, n))) << "tensor " << n;
-        }
-      },
-      settings());
+  run_on(4, [&](World& world) {
+    const int next = (world.rank() + 1) % world.size();
+    const int previous = (world.rank() + world.size() - 1) % world.size();
+    auto slot = world.expose(spec);
+    auto remote = world.attach(next, spec);
+    const auto tensor = world.allocate(spec.dtype, spec.shape);
+    for (std::uint64_t n = 1; n <= 50; ++n) {
+      fill(tensor, pattern_of(world.rank(), 0, n));
+      remote.put(tensor).wait().or_throw();
+      const auto arrival = slot.wait().value();
+      EXPECT_TRUE(holds(arrival.tensor(), pattern_of(previous, 0, n))) << "tensor " << n;
+    }
+  });
 }
 
 }  // namespace

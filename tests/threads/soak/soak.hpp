@@ -10,11 +10,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/seeds.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 
@@ -42,36 +41,33 @@ inline void soak(int count, const Begin& begin) {
   // Bounded memory (a ring of the last events, names kept for a while) may fill up first.
   constexpr std::size_t kSlack = 1 << 20;
   Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        {
-          const Operation operation = begin(world, meeting);
-          for (int i = 0; i < count; ++i) operation(world, i);
-          meeting.wait();
-          const Holdings before;
-          meeting.wait();
-          for (int i = 0; i < count; ++i) operation(world, count + i);
-          meeting.wait();
-          Holdings after;
-          // The outstanding work of progress threads holds memory too, on a busy machine for some
-          // seconds.
-          const auto until = Clock::now() + std::chrono::seconds(10);
-          while (after.heap >= before.heap + kSlack && Clock::now() < until) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-            after = Holdings();
-          }
-          meeting.wait();
-          if (world.rank() == 0) {
-            EXPECT_LT(after.heap, before.heap + kSlack) << count << " operations";
-            // The last operation's connection may be closed a moment later.
-            EXPECT_LE(after.descriptors, before.descriptors + 4) << count << " operations";
-            EXPECT_LE(after.threads, before.threads);
-          }
-        }
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
+  run_on(2, [&](World& world) {
+    {
+      const Operation operation = begin(world, meeting);
+      for (int i = 0; i < count; ++i) operation(world, i);
+      meeting.wait();
+      const Holdings before;
+      meeting.wait();
+      for (int i = 0; i < count; ++i) operation(world, count + i);
+      meeting.wait();
+      Holdings after;
+      // The outstanding work of progress threads holds memory too, on a busy machine for some
+      // seconds.
+      const auto has_settled = [&] {
+        after = Holdings();
+        return after.heap < before.heap + kSlack;
+      };
+      (void)soon(has_settled, std::chrono::seconds(10));
+      meeting.wait();
+      if (world.rank() == 0) {
+        EXPECT_LT(after.heap, before.heap + kSlack) << count << " operations";
+        // The last operation's connection may be closed a moment later.
+        EXPECT_LE(after.descriptors, before.descriptors + 4) << count << " operations";
+        EXPECT_LE(after.threads, before.threads);
+      }
+    }
+    EXPECT_TRUE(world.leave().ok());
+  });
 }
 
 }  // namespace weft::tests

@@ -47,9 +47,8 @@ class SilentJob {
       : row_(row), silent_(silent), number_(number) {}
 
   Outcome run() {
-    job_.run(
-        2, [this](World& world) { world.rank() == 0 ? call(world) : answer(world); },
-        verbs_settings().with(Setting::dead_after, "60s"));
+    job_.run(2, verbs_settings().with(Setting::dead_after, "60s"),
+             [this](World& world) { world.rank() == 0 ? call(world) : answer(world); });
     return outcome_;
   }
 

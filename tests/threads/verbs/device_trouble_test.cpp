@@ -133,17 +133,15 @@ TEST(MemoryThatIsNotRegistered, EndsTheJoinOrTheAttach) {
     NicJob job({}, {.faults = {.refusals = {{.call = VerbsCall::reg_mr, .nth = nth}}}});
     const auto begun = Clock::now();
     const ErrorDetail detail = thrown_by([&] {
-      job.run(
-          2,
-          [](World& world) {
-            // Make both ranks register the memory that weft registers on first use.
-            const auto spec = spec_of(3000);
-            auto slot = world.expose(spec);
-            auto remote = world.attach(1 - world.rank(), spec);
-            remote.put(world.allocate(spec.dtype, spec.shape)).wait().or_throw();
-            static_cast<void>(slot.wait().value());
-          },
-          verbs_settings().with(Setting::init_timeout, "10s").with(Setting::timeout, "5s"));
+      job.run(2, verbs_settings().with(Setting::init_timeout, "10s").with(Setting::timeout, "5s"),
+              [](World& world) {
+                // Make both ranks register the memory that weft registers on first use.
+                const auto spec = spec_of(3000);
+                auto slot = world.expose(spec);
+                auto remote = world.attach(1 - world.rank(), spec);
+                remote.put(world.allocate(spec.dtype, spec.shape)).wait().or_throw();
+                static_cast<void>(slot.wait().value());
+              });
     });
     if (detail.code == Code::ok) {
       EXPECT_GT(nth, 2U) << "control and data memory at least";
@@ -254,11 +252,11 @@ TEST(AdoptedMemory, AtAnAddressThatWasUsedBeforeHasItsOwnKey) {
 TEST(WeftNic, ThatNamesNoPortIsToldWhereTheJobGoesOnWithoutRdma) {
   const TempFolder folder;
   NicJob job;
-  job.run(
-      2, [](World&) {},
-      settings()
-          .with(Setting::nic, "nosuch0")
-          .with(Setting::log_file, (folder.path() / "%r").string()));
+  job.run(2,
+          settings()
+              .with(Setting::nic, "nosuch0")
+              .with(Setting::log_file, (folder.path() / "%r").string()),
+          [](World&) {});
   std::ostringstream log;
   log << std::ifstream(folder.path() / "1").rdbuf();
   EXPECT_TRUE(contains(log.str(), "WEFT_NIC=\"nosuch0\"")) << log.str();

@@ -7,8 +7,8 @@
 
 #include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/edges.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/edges.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 
@@ -31,10 +31,12 @@ class NicJob {
       : network(options), nic_(std::move(nic)) {}
 
   /// Runs `body` on each rank. Afterwards the ranks must have released all objects of their NICs.
-  void run(int ranks, const std::function<void(World&)>& body,
-           const Config& config = verbs_settings()) {
+  void run(int ranks, const Config& config, const std::function<void(World&)>& body) {
     run_ranks(ranks, body, config, [this](int rank) { return network.device(rank, nic_); });
     expect_clean();
+  }
+  void run(int ranks, const std::function<void(World&)>& body) {
+    run(ranks, verbs_settings(), body);
   }
   void expect_clean() const {
     EXPECT_EQ(network.complaints(), "");

@@ -23,31 +23,29 @@ constexpr std::int64_t kStripes = 1 << 20;
 void carry(const std::string& notify_mode, const std::string& pairs, const NicSpec& nic,
            const std::vector<std::int64_t>& sizes) {
   NicJob job({}, nic);
-  job.run(
-      2,
-      [&](World& world) {
-        for (const std::int64_t bytes : sizes) {
-          SCOPED_TRACE(testing::Message()
-                       << bytes << " bytes, " << notify_mode << ", queue pairs: " << pairs);
-          const SlotSpec spec{
-              .name = std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 2};
-          // Sources and targets of every alignment; the memory around them must stay unchanged.
-          if (world.rank() == 0) {
-            auto slot = world.expose(spec);
-            for (std::uint64_t n = 1; n <= 3; ++n)
-              EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
-          } else {
-            auto remote = world.attach(0, spec);
-            const auto memory = world.allocate(DType::u8, {bytes + 8});
-            for (std::uint64_t n = 1; n <= 3; ++n) {
-              const auto tensor = memory.part(static_cast<std::int64_t>(2 * n + 1), {bytes});
-              fill(tensor, pattern_of(1, 0, n));
-              remote.put(tensor).wait().or_throw();
+  job.run(2, verbs_settings().with(Setting::notify, notify_mode).with(Setting::qps_per_peer, pairs),
+          [&](World& world) {
+            for (const std::int64_t bytes : sizes) {
+              SCOPED_TRACE(testing::Message()
+                           << bytes << " bytes, " << notify_mode << ", queue pairs: " << pairs);
+              const SlotSpec spec{
+                  .name = std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 2};
+              // Sources and targets of every alignment; the memory around them must stay unchanged.
+              if (world.rank() == 0) {
+                auto slot = world.expose(spec);
+                for (std::uint64_t n = 1; n <= 3; ++n)
+                  EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)));
+              } else {
+                auto remote = world.attach(0, spec);
+                const auto memory = world.allocate(DType::u8, {bytes + 8});
+                for (std::uint64_t n = 1; n <= 3; ++n) {
+                  const auto tensor = memory.part(static_cast<std::int64_t>(2 * n + 1), {bytes});
+                  fill(tensor, pattern_of(1, 0, n));
+                  remote.put(tensor).wait().or_throw();
+                }
+              }
             }
-          }
-        }
-      },
-      verbs_settings().with(Setting::notify, notify_mode).with(Setting::qps_per_peer, pairs));
+          });
 }
 
 TEST(Sizes, WhereSomethingChangesAreCarriedWhole) {
@@ -79,30 +77,27 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
     SCOPED_TRACE(testing::Message() << bytes << " bytes");
     const SlotSpec in{.name = "in", .dtype = DType::u8, .shape = {bytes}};
     const PublishedSpec out{.name = "out", .dtype = DType::u8, .shape = {bytes}};
-    job.run(
-        2,
-        [&](World& world) {
-          if (world.rank() == 0) {
-            auto slot = world.expose(in);
-            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 1)));
-            meeting.wait();
-            slot = Slot();
-            auto published = world.expose_published(out);
-            fill(published.next().value(), pattern_of(0, 0, 2));
-            published.publish().or_throw();
-            meeting.wait();
-          } else {
-            const auto memory = world.allocate(DType::u8, {bytes});
-            fill(memory, pattern_of(1, 0, 1));
-            auto remote = world.attach(0, in);
-            remote.put(memory).wait().or_throw();
-            meeting.wait();
-            world.attach_published(0, out).get(memory).or_throw();
-            EXPECT_TRUE(holds(memory, pattern_of(0, 0, 2)));
-            meeting.wait();
-          }
-        },
-        settings);
+    job.run(2, settings, [&](World& world) {
+      if (world.rank() == 0) {
+        auto slot = world.expose(in);
+        EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 1)));
+        meeting.wait();
+        slot = Slot();
+        auto published = world.expose_published(out);
+        fill(published.next().value(), pattern_of(0, 0, 2));
+        published.publish().or_throw();
+        meeting.wait();
+      } else {
+        const auto memory = world.allocate(DType::u8, {bytes});
+        fill(memory, pattern_of(1, 0, 1));
+        auto remote = world.attach(0, in);
+        remote.put(memory).wait().or_throw();
+        meeting.wait();
+        world.attach_published(0, out).get(memory).or_throw();
+        EXPECT_TRUE(holds(memory, pattern_of(0, 0, 2)));
+        meeting.wait();
+      }
+    });
   }
 }
 
@@ -128,13 +123,13 @@ TEST(QueuePairs, AreSpreadEvenlyOverTheCompletionQueues) {
     const TempFolder folder;
     NicJob job;
     Meeting meeting(kRanks);
-    job.run(
-        kRanks, [&](World&) { meeting.wait(); },
-        verbs_settings()
-            .with(Setting::cqs, std::to_string(queues))
-            .with(Setting::qps_per_peer, "3")
-            .with(Setting::log, "debug:path")
-            .with(Setting::log_file, (folder.path() / "%r").string()));
+    job.run(kRanks,
+            verbs_settings()
+                .with(Setting::cqs, std::to_string(queues))
+                .with(Setting::qps_per_peer, "3")
+                .with(Setting::log, "debug:path")
+                .with(Setting::log_file, (folder.path() / "%r").string()),
+            [&](World&) { meeting.wait(); });
     for (int rank = 0; rank < kRanks; ++rank) {
       std::ostringstream log;
       log << std::ifstream(folder.path() / std::to_string(rank)).rdbuf();

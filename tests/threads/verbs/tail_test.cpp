@@ -10,7 +10,7 @@
 
 #include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/pattern.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace weft::tests {
 namespace {

@@ -8,12 +8,12 @@
 
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "base/config.hpp"
 #include "p2p/transport/auth/token_key.hpp"
 #include "runtime/subscribe/subscriber_address.hpp"
 #include "runtime/subscribe/subscriber_connect.hpp"
+#include "tests/support/soon.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/connector/raw_peer.hpp"
 #include "weft/error.hpp"
@@ -39,8 +39,7 @@ class SubscriberAcceptorTest : public testing::Test {
   ~SubscriberAcceptorTest() override { thread.stop(); }
 
   bool rejected_connections(std::uint64_t count) const {
-    for (int i = 0; i < 5000 && acceptor.rejected_connections() < count; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (void)weft::tests::soon([&] { return acceptor.rejected_connections() >= count; });
     return acceptor.rejected_connections() == count;
   }
 

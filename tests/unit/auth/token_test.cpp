@@ -11,6 +11,7 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/bootstrap/token/job_address.hpp"
 #include "runtime/bootstrap/token/token_file.hpp"
+#include "tests/support/errors.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/error.hpp"
 
@@ -20,13 +21,7 @@ namespace {
 const std::string kToken(32, 'k');
 
 std::string refusal(const std::function<void()>& of) {
-  try {
-    of();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_config);
-    return error.what();
-  }
-  return "(accepted)";
+  return weft::tests::refusal_of(Code::bad_config, [&] { of(); });
 }
 
 /// A token file that a test writes.

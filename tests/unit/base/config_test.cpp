@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/log_levels.hpp"
+#include "tests/support/errors.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -29,13 +30,7 @@ Config read(const std::vector<std::string>& entries) {
 }
 
 std::string refusal(const std::string& entry) {
-  try {
-    static_cast<void>(read({entry}));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_config);
-    return error.what();
-  }
-  return "(accepted)";
+  return weft::tests::refusal_of(Code::bad_config, [&] { static_cast<void>(read({entry})); });
 }
 
 TEST(Config, HoldsEveryDefaultWhereTheEnvironmentSaysNothing) {

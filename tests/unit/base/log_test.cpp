@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "tests/support/errors.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/error.hpp"
 
@@ -32,13 +33,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 }
 
 std::string refusal(const std::filesystem::path& file) {
-  try {
-    const Log log(into(file), "a", 0);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_config);
-    return error.what();
-  }
-  return "(accepted)";
+  return weft::tests::refusal_of(Code::bad_config, [&] { const Log log(into(file), "a", 0); });
 }
 
 TEST(Log, WritesHostRankLevelSubsystemAndTextToStderr) {

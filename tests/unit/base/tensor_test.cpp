@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/errors.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
 
@@ -30,13 +31,7 @@ class CountedStorage final : public Storage {
 };
 
 std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_argument);
-    return error.what();
-  }
-  return "(accepted)";
+  return weft::tests::refusal_of(Code::bad_argument, [&] { call(); });
 }
 
 TEST(Shape, CountsItsElements) {

@@ -13,13 +13,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/config.hpp"
 #include "base/stats/stats_view.hpp"
 #include "p2p/transport/wireup/connector.hpp"
+#include "tests/support/soon.hpp"
 
 namespace weft::p2p::tests {
 
@@ -168,9 +168,7 @@ class Rank final : public ConnectorEvents {
     return shortages_.size();
   }
   bool wait_rejected(std::uint64_t least) {
-    const auto until = std::chrono::steady_clock::now() + 10s;
-    while (rejected_connections() < least && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(5ms);
+    (void)weft::tests::soon([&] { return rejected_connections() >= least; }, 10s);
     return rejected_connections() == least;
   }
 

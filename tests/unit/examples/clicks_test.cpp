@@ -1,6 +1,5 @@
 // The click model: its data and its gradients.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -11,17 +10,15 @@
 
 #include "clicks.hpp"
 #include "model.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace clicks {
 namespace {
 
 class Files : public testing::Test {
  protected:
-  Files() { std::filesystem::create_directories(folder_); }
-  ~Files() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path with(const std::string& text) const {
-    const auto file = folder_ / "clicks.csv";
+    const auto file = folder_.path() / "clicks.csv";
     std::ofstream(file) << text;
     return file;
   }
@@ -34,8 +31,7 @@ class Files : public testing::Test {
     return "nothing";
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("clicks_test." + std::to_string(::getpid()));
+  const weft::tests::TempFolder folder_;
 };
 
 std::string line(const std::string& label, char separator) {
@@ -67,7 +63,7 @@ TEST_F(Files, AreRefusedByLine) {
 }
 
 TEST_F(Files, HoldWhatIsMadeUp) {
-  const auto file = folder_ / "made.csv";
+  const auto file = folder_.path() / "made.csv";
   generate(file, 50, 3);
   const auto from_file = read(file);
   const auto made = made_up(50, 3);

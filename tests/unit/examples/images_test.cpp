@@ -1,6 +1,5 @@
 // The image classifier: its data and its gradients.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,17 +11,15 @@
 
 #include "images.hpp"
 #include "network.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace images {
 namespace {
 
 class Files : public testing::Test {
  protected:
-  Files() { std::filesystem::create_directories(folder_); }
-  ~Files() override { std::filesystem::remove_all(folder_); }
-
   std::string with(const std::string& name, const std::string& bytes) const {
-    const auto file = folder_ / name;
+    const auto file = folder_.path() / name;
     std::ofstream(file, std::ios::binary) << bytes;
     return file.string();
   }
@@ -36,8 +33,7 @@ class Files : public testing::Test {
     return "nothing";
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("images_test." + std::to_string(::getpid()));
+  const weft::tests::TempFolder folder_;
 };
 
 std::string idx(const std::vector<int>& sizes, const std::string& data) {

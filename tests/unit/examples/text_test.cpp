@@ -1,12 +1,13 @@
 #include "text.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace {
 
@@ -74,15 +75,8 @@ TEST(Utf8, each_malformation_is_named_with_file_and_byte) {
 
 class TextFile : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "charlm_text.XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string write(const std::string& bytes) const {
-    const fs::path file = folder_ / "text";
+    const fs::path file = folder_.path() / "text";
     std::ofstream(file, std::ios::binary) << bytes;
     return file.string();
   }
@@ -95,7 +89,7 @@ class TextFile : public testing::Test {
     return "";
   }
 
-  fs::path folder_;
+  const weft::tests::TempFolder folder_;
 };
 
 TEST_F(TextFile, tokens_index_the_sorted_vocabulary) {
@@ -114,8 +108,8 @@ TEST_F(TextFile, what_cannot_be_used_is_refused_with_the_file_and_the_reason) {
   const struct {
     std::string file, reason;
   } cases[] = {
-      {(folder_ / "absent").string(), "no such file"},
-      {folder_.string(), "is a directory"},
+      {(folder_.path() / "absent").string(), "no such file"},
+      {folder_.path().string(), "is a directory"},
       {"/dev/null", "not a regular file"},
   };
   for (const auto& c : cases) {

@@ -1,8 +1,9 @@
+// Where a table's elements lie: on which servers, and where in the shard of each.
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <map>
-#include <random>
 
 #include "pslib/table/layout.hpp"
 #include "weft/pslib.hpp"
@@ -10,122 +11,118 @@
 namespace weft::pslib {
 namespace {
 
-constexpr int kCases = 300;
-
+/// A table of vectors.
 struct Case {
-  std::vector<TensorSpec> specs;
+  std::vector<std::int64_t> sizes;
   std::vector<int> servers;
   std::size_t split_bytes = 0;
+
+  std::vector<ShardPiece> place() const {
+    std::vector<TensorSpec> specs;
+    for (const std::int64_t size : sizes)
+      specs.push_back({"t" + std::to_string(specs.size()), Shape{size}});
+    return make_shard_map(specs, servers, split_bytes);
+  }
+  bool is_split(std::size_t tensor) const {
+    return static_cast<std::size_t>(sizes[tensor]) * sizeof(float) >= split_bytes;
+  }
 };
 
-Case random_case(unsigned seed) {
-  std::mt19937 random(seed);
-  const auto between = [&](std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  };
-  Case made;
-  const std::int64_t tensors = between(1, 40);
-  for (std::int64_t i = 0; i < tensors; ++i) {
-    const std::int64_t elements = between(0, 3) == 0 ? between(1, 40'000) : between(1, 300);
-    made.specs.push_back({"t" + std::to_string(i), Shape{elements}});
+void showValue(const Case& made, std::ostream& out) {
+  out << "tensors of ";
+  rc::show(made.sizes, out);
+  out << " elements, servers ";
+  rc::show(made.servers, out);
+  out << ", split from " << made.split_bytes << " bytes";
+}
+
+template <typename T>
+rc::Gen<T> between(T low, T high) {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::inRange(low, high + 1));
+}
+
+/// Up to 40 tensors, a fourth of them large, on up to 9 servers.
+rc::Gen<Case> any_case() {
+  using Size = std::int64_t;
+  const auto size =
+      rc::gen::weightedOneOf<Size>({{3, between<Size>(1, 300)}, {1, between<Size>(1, 40'000)}});
+  const auto sizes =
+      rc::gen::resize(40, rc::gen::nonEmpty(rc::gen::container<std::vector<Size>>(size)));
+  const auto servers =
+      rc::gen::resize(9, rc::gen::nonEmpty(rc::gen::unique<std::vector<int>>(between(0, 99))));
+  const auto split_bytes =
+      rc::gen::map(between(2, 20), [](int power) { return std::size_t{1} << unsigned(power); });
+  return rc::gen::build<Case>(rc::gen::set(&Case::sizes, sizes),
+                              rc::gen::set(&Case::servers, servers),
+                              rc::gen::set(&Case::split_bytes, split_bytes));
+}
+
+RC_GTEST_PROP(Placement, PutsEveryElementOnExactlyOneShard, ()) {
+  const Case made = *any_case();
+  std::vector<std::int64_t> next(made.sizes.size(), 0);
+  for (const ShardPiece& piece : made.place()) {
+    RC_ASSERT(piece.count > 0);
+    RC_ASSERT(piece.first == next[piece.tensor]);
+    next[piece.tensor] += piece.count;
+    RC_ASSERT(std::ranges::count(made.servers, piece.server) == 1);
   }
-  const std::int64_t servers = between(1, 9);
-  for (int rank = 0; rank < servers; ++rank) made.servers.push_back(rank * 2 + 1);
-  std::ranges::shuffle(made.servers, random);
-  made.split_bytes = static_cast<std::size_t>(1) << between(2, 20);
-  return made;
+  RC_ASSERT(next == made.sizes);
 }
 
-std::vector<ShardPiece> place(const Case& of) {
-  return pslib::make_shard_map(of.specs, of.servers, of.split_bytes);
-}
-
-bool is_split(const Case& of, std::size_t tensor) {
-  const auto elements = static_cast<std::size_t>(of.specs[tensor].shape.elements());
-  return elements * sizeof(float) >= of.split_bytes;
-}
-
-// Runs `property(case, pieces)` on many random tables.
-template <typename Property>
-void for_random_tables(const Property& property) {
-  for (unsigned seed = 0; seed < kCases; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const Case made = random_case(seed);
-    property(made, place(made));
-    if (testing::Test::HasFailure()) return;
-  }
-}
-
-TEST(Placement, PutsEveryElementOnExactlyOneShard) {
-  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
-    std::vector<std::int64_t> next(made.specs.size(), 0);
+RC_GTEST_PROP(Placement, GivesPiecesCacheLinesOfTheirOwn, ()) {
+  const Case made = *any_case();
+  const std::vector<ShardPiece> pieces = made.place();
+  for (const int server : made.servers) {
+    std::int64_t end = 0;
     for (const ShardPiece& piece : pieces) {
-      ASSERT_GT(piece.count, 0);
-      ASSERT_EQ(piece.first, next[piece.tensor]) << "tensor " << piece.tensor;
-      next[piece.tensor] += piece.count;
-      ASSERT_TRUE(std::ranges::count(made.servers, piece.server) == 1) << piece.server;
+      if (piece.server != server) continue;
+      RC_ASSERT(piece.shard_offset == end);  // neither gaps nor overlaps
+      RC_ASSERT(piece.first % kLineElements == 0);
+      end += padded(piece.count);
     }
-    for (std::size_t i = 0; i < next.size(); ++i)
-      ASSERT_EQ(next[i], made.specs[i].shape.elements()) << "tensor " << i;
-  });
+    RC_ASSERT(region_elements(pieces, server) == std::max(end, kLineElements));
+  }
 }
 
-TEST(Placement, GivesPiecesCacheLinesOfTheirOwn) {
-  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
-    for (const int server : made.servers) {
-      std::int64_t end = 0;
-      for (const ShardPiece& piece : pieces) {
-        if (piece.server != server) continue;
-        ASSERT_EQ(piece.shard_offset, end) << "neither gaps nor overlaps";
-        ASSERT_EQ(piece.first % kLineElements, 0);
-        end += padded(piece.count);
-      }
-      ASSERT_EQ(region_elements(pieces, server), std::max(end, kLineElements));
-    }
-  });
+RC_GTEST_PROP(Placement, KeepsShardsLevelWithinOneWholeTensor, ()) {
+  const Case made = *any_case();
+  std::map<int, std::int64_t> load;
+  for (const int server : made.servers) load[server] = 0;
+  for (const ShardPiece& piece : made.place()) load[piece.server] += padded(piece.count);
+  std::int64_t largest_whole = kLineElements;
+  for (std::size_t i = 0; i < made.sizes.size(); ++i)
+    if (!made.is_split(i)) largest_whole = std::max(largest_whole, padded(made.sizes[i]));
+  const auto by_load = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::ranges::minmax_element(load, by_load);
+  RC_ASSERT(most->second - least->second <= largest_whole);
 }
 
-TEST(Placement, KeepsShardsLevelWithinOneWholeTensor) {
-  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
-    std::map<int, std::int64_t> load;
-    for (const int server : made.servers) load[server] = 0;
-    for (const ShardPiece& piece : pieces) load[piece.server] += padded(piece.count);
-    std::int64_t largest_whole = kLineElements;
-    for (std::size_t i = 0; i < made.specs.size(); ++i)
-      if (!is_split(made, i))
-        largest_whole = std::max(largest_whole, padded(made.specs[i].shape.elements()));
-    const auto by_load = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const auto [least, most] = std::ranges::minmax_element(load, by_load);
-    EXPECT_LE(most->second - least->second, largest_whole);
-  });
+RC_GTEST_PROP(Placement, SplitsLargeTensorsEvenlyAndKeepsSmallOnesWhole, ()) {
+  const Case made = *any_case();
+  const std::vector<ShardPiece> pieces = made.place();
+  for (std::size_t tensor = 0; tensor < made.sizes.size(); ++tensor) {
+    std::vector<std::int64_t> lines;
+    for (const ShardPiece& piece : pieces)
+      if (piece.tensor == tensor) lines.push_back(lines_of(piece.count));
+    const auto shards = static_cast<std::int64_t>(made.servers.size());
+    const std::int64_t all = lines_of(made.sizes[tensor]);
+    const std::int64_t expected = made.is_split(tensor) ? std::min(shards, all) : 1;
+    RC_ASSERT(static_cast<std::int64_t>(lines.size()) == expected);
+    RC_ASSERT(std::ranges::max(lines) - std::ranges::min(lines) <= 1);
+  }
 }
 
-TEST(Placement, SplitsLargeTensorsEvenlyAndKeepsSmallOnesWhole) {
-  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
-    for (std::size_t tensor = 0; tensor < made.specs.size(); ++tensor) {
-      std::vector<std::int64_t> lines;
-      for (const ShardPiece& piece : pieces)
-        if (piece.tensor == tensor) lines.push_back(lines_of(piece.count));
-      const auto shards = static_cast<std::int64_t>(made.servers.size());
-      const std::int64_t all = lines_of(made.specs[tensor].shape.elements());
-      const std::int64_t expected = is_split(made, tensor) ? std::min(shards, all) : 1;
-      ASSERT_EQ(static_cast<std::int64_t>(lines.size()), expected) << "tensor " << tensor;
-      ASSERT_LE(std::ranges::max(lines) - std::ranges::min(lines), 1) << "tensor " << tensor;
-    }
-  });
-}
-
-TEST(Placement, IsAPureFunction) {
-  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
-    const std::vector<ShardPiece> again = place(made);
-    ASSERT_EQ(again.size(), pieces.size());
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      EXPECT_EQ(again[i].tensor, pieces[i].tensor);
-      EXPECT_EQ(again[i].server, pieces[i].server);
-      EXPECT_EQ(again[i].first, pieces[i].first);
-      EXPECT_EQ(again[i].shard_offset, pieces[i].shard_offset);
-    }
-  });
+RC_GTEST_PROP(Placement, IsAPureFunction, ()) {
+  const Case made = *any_case();
+  const std::vector<ShardPiece> pieces = made.place();
+  const std::vector<ShardPiece> again = made.place();
+  RC_ASSERT(again.size() == pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    RC_ASSERT(again[i].tensor == pieces[i].tensor);
+    RC_ASSERT(again[i].server == pieces[i].server);
+    RC_ASSERT(again[i].first == pieces[i].first);
+    RC_ASSERT(again[i].shard_offset == pieces[i].shard_offset);
+  }
 }
 
 TEST(Placement, LeavesServersWithoutPiecesWhenTensorsAreFew) {

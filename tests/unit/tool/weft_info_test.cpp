@@ -1,36 +1,18 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/config.hpp"
+#include "tests/support/shell.hpp"
 
 namespace weft {
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string output;
-};
+using Outcome = tests::ShellOutcome;
 
 /// Runs a shell command line in which $INFO is the tool, with no WEFT_ variable but its own.
-Outcome run(const std::string& line) {
-  std::string clean =
-      "for v in $(env | sed -n 's/^\\(WEFT_[A-Z_]*\\)=.*/\\1/p'); do unset $v; done; ";
-  clean += "INFO='" WEFT_INFO "'; " + line;
-  std::FILE* const pipe = ::popen(clean.c_str(), "r");
-  if (pipe == nullptr) return {};
-  Outcome outcome;
-  std::array<char, 4096> chunk{};
-  for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
-    outcome.output.append(chunk.data(), got);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
-}
+Outcome run(const std::string& line) { return tests::run_shell("INFO='" WEFT_INFO "'; " + line); }
 
 /// True if the output of weft-info has an entry for the setting.
 bool lists(const Outcome& outcome, const SettingSpec& spec) {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "tests/support/errors.hpp"
 #include "tests/unit/topology/machines.hpp"
 #include "tests/unit/topology/samples.hpp"
 #include "topology/import/import.hpp"
@@ -18,13 +19,7 @@ Lines choose(const Model& model) { return summary(model, select(model, rank_per_
 
 /// The message; "accepted" where there is none.
 std::string refusal(const std::string& text) {
-  try {
-    import_text(text, "file");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_argument);
-    return error.what();
-  }
-  return "accepted";
+  return weft::tests::refusal_of(Code::bad_argument, [&] { import_text(text, "file"); });
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

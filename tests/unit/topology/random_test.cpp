@@ -1,6 +1,7 @@
 // Invariants of selection on random machines.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <chrono>
@@ -104,29 +105,36 @@ int best_by_trying(const std::vector<Wish>& wishes, std::vector<int>& load, std:
   return best;
 }
 
-TEST(Balance, IsAsEvenAsTheWishesAllow) {
-  for_seeds(full() ? 20'000 : 500, [](std::mt19937_64& random) {
-    const int nics = std::uniform_int_distribution(1, 4)(random);
-    std::vector<Wish> wishes(static_cast<std::size_t>(std::uniform_int_distribution(0, 7)(random)));
-    for (Wish& wish : wishes)
-      for (int nic = 0; nic < nics; ++nic)
-        if (std::uniform_int_distribution(0, 1)(random) == 1) wish.nics.push_back(nic);
-    std::vector<int> card(static_cast<std::size_t>(nics));
-    for (int nic = 0; nic < nics; ++nic) card[static_cast<std::size_t>(nic)] = nic / 2;
-    const Assignment assignment = balance(wishes, card);
-    std::vector<int> load(card.size());
-    int squares = 0;
-    for (std::size_t i = 0; i < wishes.size(); ++i) {
-      const auto& own = wishes[i].nics;
-      ASSERT_EQ(assignment.nic[i] == kNone, own.empty());
-      if (own.empty()) continue;
-      ASSERT_NE(std::find(own.begin(), own.end(), assignment.nic[i]), own.end());
-      ++load[static_cast<std::size_t>(assignment.nic[i])];
-    }
-    for (const int one : load) squares += one * one;
-    std::fill(load.begin(), load.end(), 0);
-    EXPECT_EQ(squares, best_by_trying(wishes, load, 0));
-  });
+/// The wishes of up to 7 ranks among `nics` NICs, each as a set of bits.
+rc::Gen<std::vector<unsigned>> any_wishes(int nics) {
+  const auto any_set =
+      rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0U, 1U << unsigned(nics)));
+  return rc::gen::resize(7, rc::gen::container<std::vector<unsigned>>(any_set));
+}
+
+RC_GTEST_PROP(Balance, IsAsEvenAsTheWishesAllow, ()) {
+  const int nics = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 5));
+  std::vector<Wish> wishes;
+  for (const unsigned bits : *any_wishes(nics)) {
+    wishes.emplace_back();
+    for (int nic = 0; nic < nics; ++nic)
+      if ((bits >> unsigned(nic) & 1U) != 0) wishes.back().nics.push_back(nic);
+  }
+  std::vector<int> card(static_cast<std::size_t>(nics));
+  for (int nic = 0; nic < nics; ++nic) card[static_cast<std::size_t>(nic)] = nic / 2;
+  const Assignment assignment = balance(wishes, card);
+  std::vector<int> load(card.size());
+  int squares = 0;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const auto& own = wishes[i].nics;
+    RC_ASSERT((assignment.nic[i] == kNone) == own.empty());
+    if (own.empty()) continue;
+    RC_ASSERT(std::find(own.begin(), own.end(), assignment.nic[i]) != own.end());
+    ++load[static_cast<std::size_t>(assignment.nic[i])];
+  }
+  for (const int one : load) squares += one * one;
+  std::fill(load.begin(), load.end(), 0);
+  RC_ASSERT(squares == best_by_trying(wishes, load, 0));
 }
 
 /// 64 GPUs and 64 NICs; `flat`: all at one host bridge, so that each NIC is a rail of every rank.

@@ -1,26 +1,15 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/shell.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/topology_tool/pictured.hpp"
 #include "topology/json/json.hpp"
 
 namespace weft::topology {
 namespace {
-
-struct Outcome {
-  int exit_code = -1;
-  std::string output;
-
-  bool has(const std::string& part) const { return output.find(part) != std::string::npos; }
-  auto lines() const { return std::count(output.begin(), output.end(), '\n'); }
-};
 
 /// A machine in a file, and the tool.
 class WeftTopo : public testing::Test {
@@ -31,20 +20,9 @@ class WeftTopo : public testing::Test {
   }
 
   /// Runs a shell command line in which $TOPO is the tool; FILE is the machine.
-  Outcome run(const std::string& line) {
-    std::string clean =
-        "for v in $(env | sed -n 's/^\\(WEFT_[A-Z_]*\\)=.*/\\1/p'); do unset $v; done; cd '";
-    clean +=
-        folder_.path().string() + "'; TOPO='" WEFT_TOPO "'; FILE=two.json; { " + line + "; } 2>&1";
-    std::FILE* const pipe = ::popen(clean.c_str(), "r");
-    if (pipe == nullptr) return {};
-    Outcome outcome;
-    std::array<char, 4096> chunk{};
-    for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
-      outcome.output.append(chunk.data(), got);
-    const int status = ::pclose(pipe);
-    if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-    return outcome;
+  tests::ShellOutcome run(const std::string& line) {
+    return tests::run_shell("cd '" + folder_.path().string() +
+                            "'; TOPO='" WEFT_TOPO "'; FILE=two.json; { " + line + "; } 2>&1");
   }
 
   tests::TempFolder folder_;

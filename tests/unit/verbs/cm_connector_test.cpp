@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/soon.hpp"
 #include "tests/unit/verbs/device_rig.hpp"
 
 namespace weft::p2p::verbs {
@@ -19,6 +20,11 @@ namespace {
 using namespace std::chrono_literals;
 using fake::FakeNetwork;
 using fake::NicSpec;
+
+template <typename Condition>
+bool soon(const Condition& holds) {
+  return weft::tests::soon(holds, 10s);
+}
 
 VerbsOptions options() {
   VerbsOptions options;
@@ -115,12 +121,6 @@ class Rank {
   std::string why_;
 };
 
-bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
-  return condition();
-}
-
 Token other(Token token) {
   token[0] ^= std::byte{1};
   return token;
@@ -149,7 +149,7 @@ class CmConnections : public ::testing::Test {
     EXPECT_EQ(network_.complaints(), "");
   }
   bool both_are_up() {
-    return comes_true([&] { return low_->ups() == 1 && high_->ups() == 1; });
+    return soon([&] { return low_->ups() == 1 && high_->ups() == 1; });
   }
 
   FakeNetwork network_;
@@ -201,7 +201,7 @@ TEST_F(CmConnections, TurnAwayACallThatBearsAnotherToken) {
   make();
   low_->connect(1, high_->address, to_high_);
   high_->connect(0, low_->address, other(to_low_));
-  ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
+  ASSERT_TRUE(soon([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("queue pair 0 to rank 0: RDMA_CM_EVENT_REJECTED"), std::string::npos)
       << high_->why();
   EXPECT_NE(high_->why().find("the peer does not know the caller"), std::string::npos)
@@ -221,7 +221,7 @@ TEST_F(CmConnections, BelieveNoAnswerThatBearsAnotherToken) {
   make();
   low_->connect(1, high_->address, other(to_high_));
   high_->connect(0, low_->address, to_low_);
-  ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
+  ASSERT_TRUE(soon([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("another process has answered"), std::string::npos) << high_->why();
   EXPECT_EQ(high_->ups(), 0);
 }
@@ -229,7 +229,7 @@ TEST_F(CmConnections, BelieveNoAnswerThatBearsAnotherToken) {
 TEST_F(CmConnections, NameThePeerThatDoesNotCallInTime) {
   make(100ms);
   low_->connect(1, high_->address, to_high_);
-  ASSERT_TRUE(comes_true([&] { return !low_->why().empty(); }));
+  ASSERT_TRUE(soon([&] { return !low_->why().empty(); }));
   EXPECT_NE(low_->why().find("queue pair 0 to rank 1: not connected within 100 ms: waiting for the "
                              "peer's call"),
             std::string::npos)
@@ -241,7 +241,7 @@ TEST_F(CmConnections, NameTheAddressThatNobodyHas) {
   VerbsAddress nowhere = low_->address;
   nowhere.cm_ip[15] = std::byte{250};
   high_->connect(0, nowhere, to_low_);
-  ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
+  ASSERT_TRUE(soon([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("RDMA_CM_EVENT_ADDR_ERROR while looking for"), std::string::npos)
       << high_->why();
 }
@@ -251,9 +251,8 @@ TEST_F(CmConnections, NameTheCallThatNobodyTakes) {
   VerbsAddress elsewhere = low_->address;
   elsewhere.cm_port = 60000;
   high_->connect(0, elsewhere, to_low_);
-  ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
-  EXPECT_NE(high_->why().find("no process listens there any more"), std::string::npos)
-      << high_->why();
+  ASSERT_TRUE(soon([&] { return !high_->why().empty(); }));
+  EXPECT_NE(high_->why().find("no process listens there any more"), std::string::npos) << high_->why();
 }
 
 TEST_F(CmConnections, EndWhenTheConnectionEndsAndNobodySaysWhy) {
@@ -263,7 +262,7 @@ TEST_F(CmConnections, EndWhenTheConnectionEndsAndNobodySaysWhy) {
   ASSERT_TRUE(both_are_up()) << low_->why() << high_->why();
   high_->drop(0);
   EXPECT_EQ(low_->why(), "") << "the connector comes first";
-  ASSERT_TRUE(comes_true([&] { return !low_->why().empty(); }));
+  ASSERT_TRUE(soon([&] { return !low_->why().empty(); }));
   EXPECT_NE(low_->why().find("the connection has ended, but not its rank"), std::string::npos)
       << low_->why();
 }

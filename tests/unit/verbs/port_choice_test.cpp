@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/errors.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
@@ -229,13 +230,8 @@ TEST(PortChoice, TakesTheFastestWhereTopologysCantBeUsed) {
 }
 
 std::string refusal(const std::vector<Port>& ports, const char* nic) {
-  try {
-    static_cast<void>(choose_port(ports, with_nic(nic)));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_config);
-    return error.what();
-  }
-  return "(chosen)";
+  return weft::tests::refusal_of(Code::bad_config,
+                                 [&] { static_cast<void>(choose_port(ports, with_nic(nic))); });
 }
 
 TEST(PortChoice, RefusesANameThatIsNoPortAndListsThoseThatAre) {

@@ -10,13 +10,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Anteroom::Source kRank = {std::byte{1}};
-constexpr Anteroom::Source kFlood = {std::byte{2}};
-constexpr Anteroom::Limits kFew{.silent = 4, .spoken = 4};
+constexpr PendingConnections::Source kRank = {std::byte{1}};
+constexpr PendingConnections::Source kFlood = {std::byte{2}};
+constexpr PendingConnections::Limits kFew{.silent = 4, .spoken = 4};
 
 /// The connections that are dropped until the rest is within `limits`.
-std::set<Anteroom::Id> send_away(Anteroom& room, const Anteroom::Limits& limits) {
-  std::set<Anteroom::Id> gone;
+std::set<PendingConnections::Id> send_away(PendingConnections& room,
+                                           const PendingConnections::Limits& limits) {
+  std::set<PendingConnections::Id> gone;
   while (const auto id = room.surplus(limits)) {
     room.leave(*id);
     gone.insert(*id);
@@ -24,16 +25,16 @@ std::set<Anteroom::Id> send_away(Anteroom& room, const Anteroom::Limits& limits)
   return gone;
 }
 
-TEST(Anteroom, KeepsEverybodyWithinTheLimits) {
-  Anteroom room;
+TEST(PendingConnections, KeepsEverybodyWithinTheLimits) {
+  PendingConnections room;
   for (int i = 0; i < 4; ++i) room.enter(kFlood);
   for (int i = 0; i < 4; ++i) room.spoke(room.enter(kFlood));
   EXPECT_EQ(room.surplus(kFew), std::nullopt);
   EXPECT_EQ(room.size(), 8U);
 }
 
-TEST(Anteroom, SendsTheOldestAwayOfTheSourceThatHasTheMost) {
-  Anteroom room;
+TEST(PendingConnections, SendsTheOldestAwayOfTheSourceThatHasTheMost) {
+  PendingConnections room;
   const auto rank = room.enter(kRank);
   const auto first = room.enter(kFlood);
   for (int i = 0; i < 3; ++i) room.enter(kFlood);
@@ -45,8 +46,8 @@ TEST(Anteroom, SendsTheOldestAwayOfTheSourceThatHasTheMost) {
   EXPECT_EQ(room.size(), 4U);
 }
 
-TEST(Anteroom, LetsTheSilentCostOnlyTheSilent) {
-  Anteroom room;
+TEST(PendingConnections, LetsTheSilentCostOnlyTheSilent) {
+  PendingConnections room;
   const auto rank = room.enter(kFlood);  // of the same address
   room.spoke(rank);
   for (int i = 0; i < 10'000; ++i) {
@@ -56,8 +57,8 @@ TEST(Anteroom, LetsTheSilentCostOnlyTheSilent) {
   EXPECT_NE(room.spare(), rank);
 }
 
-TEST(Anteroom, KeepsASourceFromPushingOutAnotherThatHasSpoken) {
-  Anteroom room;
+TEST(PendingConnections, KeepsASourceFromPushingOutAnotherThatHasSpoken) {
+  PendingConnections room;
   const auto rank = room.enter(kRank);
   room.spoke(rank);
   for (int i = 0; i < 10'000; ++i) {
@@ -66,8 +67,8 @@ TEST(Anteroom, KeepsASourceFromPushingOutAnotherThatHasSpoken) {
   }
 }
 
-TEST(Anteroom, NamesThoseThatAreLateAndNeverUsesANumberAgain) {
-  Anteroom room;
+TEST(PendingConnections, NamesThoseThatAreLateAndNeverUsesANumberAgain) {
+  PendingConnections room;
   const auto start = Clock::now();
   const auto first = room.enter(kRank, start);
   const auto second = room.enter(kRank, start + 5s);
