@@ -22,8 +22,8 @@
 namespace weft::p2p {
 
 /// Listens at the addresses that are announced and at no others. A connection is an unauthenticated
-/// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
-/// pending, which it loses where too many others come. Unauthenticated clients are never the
+/// client until it has proved which rank it is: a fixed record, a deadline, and a place among the
+/// PendingConnections, which it loses where too many others come. Such clients are never the
 /// reason to accept no rank. Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
