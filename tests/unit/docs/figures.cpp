@@ -113,10 +113,9 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
   const auto each = [](std::size_t size) {
     return [size](double ranks) { return static_cast<double>(size) * (3 * ranks - 1); };
   };
-  blocks.push_back(
-      {row("their heap", fmt::format("{} (3 N − 1)", reader), each(s.reader), bytes),
-       row("attachments, heap", fmt::format("{} (3 N − 1)", attachment), each(s.attachment),
-           bytes)});
+  blocks.push_back({row("their heap", fmt::format("{} (3 N − 1)", reader), each(s.reader), bytes),
+                    row("attachments, heap", fmt::format("{} (3 N − 1)", attachment),
+                        each(s.attachment), bytes)});
 }
 
 /// Rows for RDMA, with one queue pair per peer.

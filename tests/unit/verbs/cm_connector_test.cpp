@@ -252,7 +252,8 @@ TEST_F(CmConnections, NameTheCallThatNobodyTakes) {
   elsewhere.cm_port = 60000;
   high_->connect(0, elsewhere, to_low_);
   ASSERT_TRUE(soon([&] { return !high_->why().empty(); }));
-  EXPECT_NE(high_->why().find("no process listens there any more"), std::string::npos) << high_->why();
+  EXPECT_NE(high_->why().find("no process listens there any more"), std::string::npos)
+      << high_->why();
 }
 
 TEST_F(CmConnections, EndWhenTheConnectionEndsAndNobodySaysWhy) {
