@@ -67,8 +67,8 @@ inline Status caught_status() {
   }
 }
 
-/// What `call` returns, or the Status of what it throws: that of an Error, or `exhausted` if memory
-/// has run out. For calls that promise not to throw.
+/// Returns the result of `call`, or the Status of the exception that it throws: an Error's, or
+/// `exhausted` if memory has run out. For calls that promise not to throw.
 template <typename Call>
 auto returned(const Call& call) noexcept -> decltype(call()) {
   try {

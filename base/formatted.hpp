@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// What `make()` returns; empty without memory for it.
+/// Returns the text that `make()` makes; empty without memory for it.
 template <typename Make>
 std::string text_or_empty(const Make& make) noexcept {
   try {

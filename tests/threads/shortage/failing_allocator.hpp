@@ -17,7 +17,7 @@ struct Shortage {
 /// Begins to count, and fails allocations of all threads as `shortage` says.
 void begin(const Shortage& shortage) noexcept;
 
-/// What became of the allocations. A child process sends it to its parent, to which addresses of
+/// The allocations of a job. A child process sends it to its parent, to which addresses of
 /// code mean the same.
 struct Allocations {
   std::uint64_t counted = 0;
