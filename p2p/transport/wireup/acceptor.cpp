@@ -123,6 +123,7 @@ void Acceptor::admit(int listener) {
 /// Whether accepting may be tried again after this error.
 bool Acceptor::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
+  if (error == EMFILE || error == ENFILE) os::note_descriptor_shortage();
   if (const auto pending = anteroom_.spare()) {
     crowd_out(*pending);
     return true;
