@@ -171,7 +171,10 @@ void Acceptor::keep_within_limits(int newest) {
                                       ? Anteroom::Limits{.silent = 1, .spoken = ranks}
                                       : Anteroom::Limits{.silent = kMaxPendingConnections,
                                                          .spoken = kMaxPendingConnections + ranks};
-  while (const auto pending = anteroom_.surplus(limits)) crowd_out(*pending);
+  while (const auto pending = anteroom_.surplus(limits)) {
+    if (is_scarce) os::note_descriptor_shortage();
+    crowd_out(*pending);
+  }
 }
 
 void Acceptor::on_bytes(Id id) {
