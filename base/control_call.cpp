@@ -9,13 +9,14 @@
 #include <system_error>
 
 #include "base/fail.hpp"
+#include "base/os/system_error.hpp"
 
 namespace weft {
 namespace {
 
 [[noreturn]] void throw_as(Code code, const char* operation, std::string message,
-                           const char* hint) {
-  throw Error(Status(error_detail(code, operation, std::move(message), hint)));
+                           std::string hint) {
+  throw Error(Status(error_detail(code, operation, std::move(message), std::move(hint))));
 }
 
 bool wants_more(const std::error_code& code) {
@@ -34,10 +35,11 @@ bool wants_more(const std::error_code& code) {
   } catch (const std::length_error& error) {
     throw_as(Code::exhausted, operation, error.what(), "ask for less");
   } catch (const std::filesystem::filesystem_error& error) {
-    throw_as(Code::system, operation, error.path1().native() + ": " + error.code().message(), "");
+    throw_as(Code::system, operation, error.path1().native() + ": " + error.code().message(),
+             os::hint_for(error.code().value()));
   } catch (const std::system_error& error) {
     throw_as(wants_more(error.code()) ? Code::exhausted : Code::system, operation, error.what(),
-             "");
+             os::hint_for(error.code().value()));
   } catch (const std::exception& error) {
     throw_as(Code::system, operation, error.what(), "");
   } catch (...) {

@@ -8,12 +8,20 @@ namespace weft::os {
 
 std::string words(int error) { return std::generic_category().message(error); }
 
+std::string hint_for(int error) {
+  if (error == EMFILE) return "raise the limit of open files (ulimit -n)";
+  if (error == ENFILE) return "raise the machine's limit of open files (sysctl fs.file-max)";
+  return {};
+}
+
 void throw_system_error(std::string_view operation, std::string_view subject, int error) {
   std::string message(subject);
   if (!message.empty()) message += ": ";
   message += words(error);
-  throw Error(ErrorDetail{
-      .code = Code::system, .operation = std::string(operation), .message = std::move(message)});
+  throw Error(ErrorDetail{.code = Code::system,
+                          .operation = std::string(operation),
+                          .message = std::move(message),
+                          .hint = hint_for(error)});
 }
 
 }  // namespace weft::os

@@ -7,11 +7,15 @@
 
 namespace weft::os {
 
-/// Throws Error(system) with the operation, its subject and the system's text for `error`.
+/// Throws Error(system) with the operation, its subject, the system's text for `error` and
+/// hint_for(error).
 [[noreturn]] void throw_system_error(std::string_view operation, std::string_view subject,
                                      int error = errno);
 
 /// The system's text for an errno value.
 std::string words(int error);
+
+/// The limit to raise where `error` says that descriptors are used up; empty for other errors.
+std::string hint_for(int error);
 
 }  // namespace weft::os

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "base/os/numa.hpp"
+#include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
@@ -19,8 +20,10 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(Code code, const char* operation, int error) {
-  throw_error(code, operation, std::strerror(error),
-              "see WEFT_ARENA_CHUNK, WEFT_ARENA_MAX and the limits of the container (memory.max)");
+  std::string hint = os::hint_for(error);
+  if (hint.empty())
+    hint = "see WEFT_ARENA_CHUNK, WEFT_ARENA_MAX and the limits of the container (memory.max)";
+  throw_error(code, operation, os::words(error), std::move(hint));
 }
 
 /// Best effort: a container may forbid both requests, and the preferred node may be full.

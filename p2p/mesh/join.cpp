@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/os/descriptor_limit.hpp"
 #include "base/os/host_identity.hpp"
+#include "base/os/system_error.hpp"
 #include "p2p/mesh/mesh.hpp"
 
 namespace weft::p2p {
@@ -132,6 +134,10 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   };
   const WaitEnd end = local_.waiter.wait(met, failed, deadline, about);
   if (join_failed_.load()) throw Error(join_error_);
+  // A peer that could not be accepted looks late or dead, whatever it does.
+  if (end != WaitEnd::ready && os::lacked_descriptors(began))
+    throw_error(Code::exhausted, "join", "no descriptor was left here for other ranks' connections",
+                os::hint_for(EMFILE));
   for (const auto& p : peers_) {
     const Status status = peer_status(p->rank);
     if (!status.ok() && status.code() != Code::peer_left) {

@@ -8,20 +8,16 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <new>
-#include <string>
 #include <system_error>
 
-#include "base/fail.hpp"
-#include "weft/error.hpp"
+#include "base/os/system_error.hpp"
+#include "base/os/thread_shortage.hpp"
 
 namespace weft::p2p {
 namespace {
 
-[[noreturn]] void fail(const char* operation) {
-  throw_error(Code::system, operation, std::strerror(errno));
-}
+[[noreturn]] void fail(const char* operation) { os::throw_system_error(operation, ""); }
 
 }  // namespace
 
@@ -59,10 +55,7 @@ void ProgressThread::start() {
     });
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw Error(ErrorDetail{.code = Code::exhausted,
-                            .operation = "join",
-                            .message = std::string("starting a thread: ") + error.what(),
-                            .hint = "raise the limit of processes (ulimit -u, pids.max)"});
+    os::throw_thread_shortage("join", error);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

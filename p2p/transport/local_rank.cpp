@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
+#include "base/os/system_error.hpp"
 #include "base/stats/recording.hpp"
 #include "p2p/memory/memory_limits.hpp"
 #include "p2p/progress/fences.hpp"
@@ -52,9 +52,7 @@ stats::RecordLevel record_level(const Config& config) {
 
 os::Fd make_event() {
   os::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (event.get() < 0)
-    throw Error(
-        ErrorDetail{.code = Code::system, .operation = "eventfd", .message = std::strerror(errno)});
+  if (event.get() < 0) os::throw_system_error("eventfd", "");
   return event;
 }
 

@@ -37,6 +37,8 @@ class Bootstrap {
   virtual std::string job() const { return {}; }
   /// Process whose end means that the job's launcher is gone; 0 if there is no such process.
   virtual int launcher_pid() const noexcept { return 0; }
+  /// Number of open descriptors that fence() closes.
+  virtual int descriptors_until_fence() const noexcept { return 0; }
 };
 
 /// A world of one rank.

@@ -6,6 +6,8 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/os/descriptor_limit.hpp"
+#include "runtime/world/descriptor_need.hpp"
 #include "runtime/world/world_state.hpp"
 
 namespace weft {
@@ -90,12 +92,20 @@ Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const
 }  // namespace
 
 World WorldAccess::make(const Config& config, WorldParts parts) {
+  os::raise_descriptor_limit();
+  const Bootstrap& bootstrap = *parts.bootstrap;
+  if (!parts.fabrics)
+    detail::require_descriptors(config, {.all = bootstrap.size(), .local = bootstrap.local_size()},
+                                bootstrap.descriptors_until_fence());
   return World(std::make_unique<detail::WorldState>(config, std::move(parts)));
 }
 
 World World::join() {
   return control_call("join", [] {
     const Config config = Config::read();
+    // A rank that can't even be alone does not keep the others waiting in the bootstrap.
+    os::raise_descriptor_limit();
+    detail::require_descriptors(config, {});
     return WorldAccess::make(config, {.bootstrap = choose_bootstrap(config),
                                       .mapper = std::make_shared<p2p::SegmentMapper>()});
   });

@@ -17,9 +17,9 @@
 #include "base/fail.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
-#include "base/os/descriptor_limit.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/pidfd.hpp"
+#include "base/os/system_error.hpp"
 #include "p2p/progress/fences.hpp"
 #include "p2p/transport/shm/shm_fabric.hpp"
 #include "p2p/transport/tcp/tcp_fabric.hpp"
@@ -106,7 +106,6 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       health(config, local, mesh, *membership) {
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
   refuse_what_is_not_there(config);
-  os::raise_descriptor_limit();
   local.progress.before_sleep([this] { before_sleep(); });
   if (thread_) {
     thread_->on_failure([this](const char* what) {
@@ -357,8 +356,8 @@ int WorldState::event_fd() {
   if (!user_event_wanted_.load())
     throw Error(ErrorDetail{.code = Code::exhausted,
                             .operation = "event_fd",
-                            .message = std::strerror(EMFILE),
-                            .hint = "raise the limit of open files (ulimit -n)"});
+                            .message = os::words(EMFILE),
+                            .hint = os::hint_for(EMFILE)});
   return user_event_.get();
 }
 

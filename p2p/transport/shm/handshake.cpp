@@ -13,8 +13,11 @@ namespace {
 
 using Stage = Link::Wireup::Stage;
 
-bool is_sound(const ConnectMessage& message, std::size_t descriptors) {
-  return descriptors == 2 && message.doorbell_offset % alignof(Doorbell) == 0 &&
+/// A connect message carries that of the control arena's first chunk and that of the bell.
+constexpr std::size_t kConnectDescriptors = 2;
+
+bool is_sound(const ConnectMessage& message) {
+  return message.doorbell_offset % alignof(Doorbell) == 0 &&
          message.control_bytes >= sizeof(Doorbell) &&
          message.doorbell_offset <= message.control_bytes - sizeof(Doorbell);
 }
@@ -115,10 +118,15 @@ std::string ShmFabric::on_answer(Link& link, std::span<const std::byte> bytes) {
 std::string ShmFabric::on_connect(Link& link, std::span<const std::byte> bytes,
                                   std::vector<os::Fd> descriptors) {
   const auto message = parse<ConnectMessage>(bytes);
-  if (!message || message->type != MessageType::connect || !is_sound(*message, descriptors.size()))
+  const bool is_complete = descriptors.size() == kConnectDescriptors || link.lost_descriptors();
+  if (!message || message->type != MessageType::connect || !is_sound(*message) || !is_complete)
     return "its connect message is malformed";
   if (!identity_.verify(link.wireup.client, link.wireup.server, message->proof))
     return "it does not know the job's secret";
+  if (link.lost_descriptors()) {
+    lose_descriptors(link.wireup.client.from);
+    return {};
+  }
   const auto held = pending_connections_.find(link.id());
   if (held == pending_connections_.end()) return {};  // it was late, and is being dropped
   Partner& partner = partners_[static_cast<std::size_t>(link.wireup.client.from)];
@@ -131,13 +139,28 @@ std::string ShmFabric::on_connect(Link& link, std::span<const std::byte> bytes,
   return {};
 }
 
+void ShmFabric::lose_descriptors(int rank) {
+  events_.short_of(Error(ErrorDetail{
+      .code = Code::exhausted,
+      .operation = "join",
+      .message = fmt::format("no descriptor is left here for those that rank {} sends", rank),
+      .hint = "raise the limit of open files (ulimit -n): a rank needs four per rank of its host",
+      .rank = local_.rank,
+      .peer = rank}));
+}
+
 std::string ShmFabric::on_accept(Link& link, std::span<const std::byte> bytes,
                                  std::vector<os::Fd> descriptors) {
   // It has proved who it is by its answer.
   const auto message = parse<ConnectMessage>(bytes);
   if (!message || message->type != MessageType::accept ||
-      link.wireup.server.handshake.from != link.rank || !is_sound(*message, descriptors.size()))
+      link.wireup.server.handshake.from != link.rank || !is_sound(*message) ||
+      (descriptors.size() != kConnectDescriptors && !link.lost_descriptors()))
     return "its accept message is malformed";
+  if (link.lost_descriptors()) {
+    lose_descriptors(link.rank);
+    return {};
+  }
   link.wireup.stage = Stage::proved;
   open_channel(partners_[static_cast<std::size_t>(link.rank)], link, *message,
                std::move(descriptors));

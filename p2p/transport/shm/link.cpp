@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/os/descriptor_limit.hpp"
+
 namespace weft::p2p {
 namespace {
 
@@ -108,8 +110,12 @@ bool Link::receive() {
       end();
       return false;
     }
-    // Descriptors of this process are used up: the message came, its descriptors did not.
-    if ((header.msg_flags & MSG_CTRUNC) != 0) descriptors.clear();
+    const bool is_truncated = (header.msg_flags & MSG_CTRUNC) != 0;
+    // Descriptors of this process are used up: the message came, its descriptors did not. A peer
+    // that sends too many truncates them too, and that is no shortage.
+    lost_descriptors_ = is_truncated && descriptors.size() < kMaxDescriptors;
+    if (lost_descriptors_) os::note_descriptor_shortage();
+    if (is_truncated) descriptors.clear();
     on_message_(*this, std::span(bytes).first(static_cast<std::size_t>(size)),
                 std::move(descriptors));
   }

@@ -51,6 +51,8 @@ class Link {
     send(std::as_bytes(std::span(&message, 1)), descriptors);
   }
 
+  /// Whether this process had no descriptor left for those that came with the latest message.
+  bool lost_descriptors() const noexcept { return lost_descriptors_; }
   bool has_sent_all() const noexcept { return queue_.empty(); }
   Id id() const noexcept { return id_; }
   const Process& peer() const noexcept { return peer_; }
@@ -94,6 +96,7 @@ class Link {
   OnEnd on_end_;
   std::deque<Queued> queue_;
   bool ended_ = false;
+  bool lost_descriptors_ = false;
 };
 
 }  // namespace weft::p2p

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "base/fail.hpp"
+#include "base/os/descriptor_limit.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/transport/shm/shm_address.hpp"
 
@@ -203,6 +204,7 @@ void ShmFabric::accept_pending() {
 /// Whether accepting may be tried again after this error.
 bool ShmFabric::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
+  if (error == EMFILE || error == ENFILE) os::note_descriptor_shortage();
   if (crowd_one_out(kNoPendingConnection)) return true;
   pause();  // the socket stays readable, so the progress thread would retry without end
   events_.short_of(

@@ -76,6 +76,8 @@ class ShmFabric final : public Fabric {
   std::string on_answer(Link& link, std::span<const std::byte> bytes);
   std::string on_connect(Link& link, std::span<const std::byte> bytes,
                          std::vector<os::Fd> descriptors);
+  /// This process has no descriptors left for those that `rank` sent: joining fails by that.
+  void lose_descriptors(int rank);
   std::string on_accept(Link& link, std::span<const std::byte> bytes,
                         std::vector<os::Fd> descriptors);
   void on_chunk(Partner& partner, std::span<const std::byte> bytes,

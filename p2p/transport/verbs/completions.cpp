@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "base/fail.hpp"
+#include "base/os/thread_shortage.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 
 namespace weft::p2p::verbs {
@@ -77,10 +78,10 @@ Completions::Completions(Device& device, LocalRank& local, ProgressThread& progr
   try {
     for (const auto& queue : queues_)
       queue->thread = std::thread([this, &queue = *queue] { run(queue); });
-  } catch (const std::system_error&) {
+  } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     stop();
-    fail("starting a thread", "raise the limit of processes (ulimit -u, pids.max)");
+    os::throw_thread_shortage("join", error);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   watch();

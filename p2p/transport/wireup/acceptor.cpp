@@ -123,6 +123,7 @@ void Acceptor::admit(int listener) {
 /// Whether accepting may be tried again after this error.
 bool Acceptor::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
+  if (error == EMFILE || error == ENFILE) os::note_descriptor_shortage();
   if (const auto pending = pending_.spare()) {
     crowd_out(*pending);
     return true;
@@ -170,7 +171,10 @@ void Acceptor::keep_within_limits(int newest) {
       is_scarce ? PendingConnections::Limits{.silent = 1, .spoken = ranks}
                 : PendingConnections::Limits{.silent = kMaxPendingConnections,
                                              .spoken = kMaxPendingConnections + ranks};
-  while (const auto pending = pending_.surplus(limits)) crowd_out(*pending);
+  while (const auto pending = pending_.surplus(limits)) {
+    if (is_scarce) os::note_descriptor_shortage();
+    crowd_out(*pending);
+  }
 }
 
 void Acceptor::on_bytes(Id id) {

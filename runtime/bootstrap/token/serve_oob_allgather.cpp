@@ -62,12 +62,13 @@ class Reception {
     thread_.run([this] { acceptor_.open(identity_); });
   }
 
-  /// Waits until all ranks have arrived, or until the deadline. Returns those that have arrived, by
-  /// rank.
+  /// Waits until all ranks have arrived, until this rank lacks what it needs to accept them, or
+  /// until the deadline. Returns those that have arrived, by rank.
   std::map<int, SealedSocket> wait(Deadline deadline) {
     {
       std::unique_lock lock(mutex_);
       changed_.wait_until(lock, deadline.when(), [this] {
+        if (shortage_) return true;
         if (!all_have_come()) return false;
         drop_ended();
         return all_have_come();
@@ -150,6 +151,12 @@ class RootOobAllgather final : public OobAllgather {
     log.info(Subsystem::boot, "waiting for {} ranks at {}", size_ - 1, setup.address.text());
     members_ = reception.wait(deadline);
     if (static_cast<int>(members_.size()) == size_ - 1) return;
+    if (reception.shortage()) {
+      ErrorDetail lacks = reception.shortage()->detail();
+      lacks.operation = "join";
+      lacks.rank = 0;
+      end(lacks);
+    }
     std::vector<int> absent;
     std::vector<int> ended;
     for (int rank = 1; rank < size_; ++rank)
@@ -163,7 +170,6 @@ class RootOobAllgather final : public OobAllgather {
                              absent.empty() ? "" : "; ", names_of(ended));
     if (reception.rejected_connections() > 0)
       message += fmt::format("; {} connection(s) were rejected", reception.rejected_connections());
-    if (reception.shortage()) message += "; " + reception.shortage()->detail().message;
     end({.code = Code::timeout,
          .operation = "join",
          .message = std::move(message),

@@ -63,6 +63,10 @@ class TokenBootstrap final : public Bootstrap {
   int local_size() const noexcept override { return local_size_; }
   int local_rank() const noexcept override { return local_rank_; }
   std::string job() const override { return job_; }
+  int descriptors_until_fence() const noexcept override {
+    if (!allgather_ || setup_.size == 1) return 0;
+    return setup_.rank == 0 ? setup_.size - 1 : 1;
+  }
 
   void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
   void fence(Deadline deadline) override {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <thread>
 
-#include "tests/unit/docs/sizes.hpp"
+#include "runtime/world/descriptor_need.hpp"
 #include "weft/collective.hpp"
 #include "weft/world.hpp"
 
@@ -21,20 +21,19 @@ int count_descriptors() {
 }  // namespace
 
 int main() {
-  constexpr int kOfEveryProcess = 3;
-  constexpr int kOfTheLauncher = 4;
+  using namespace weft::detail;
   const int inherited = count_descriptors();
   weft::World world = weft::World::join();
-  const int told = weft::docs::kDescriptors + weft::docs::kDescriptorsPerRank * world.size();
+  const int told = kDescriptors + kDescriptorsPerRank * world.size();
   int own = 0;
   // Peers' stats segments arrive after the join.
   for (const auto end = weft::Deadline::after(std::chrono::seconds(10)); !end.passed();) {
-    own = count_descriptors() - inherited + kOfEveryProcess;
-    if (own >= told - kOfTheLauncher) break;
+    own = count_descriptors() - inherited + kDescriptorsOfEveryProcess;
+    if (own >= told - kDescriptorsOfTheLauncher) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   std::printf("rank %d: %d descriptors, told %d\n", world.rank(), own, told);
-  const bool right = own <= told && own >= told - kOfTheLauncher;
+  const bool right = own <= told && own >= told - kDescriptorsOfTheLauncher;
   // All ranks have counted before one leaves.
   if (!weft::Collectives::open(world).run(weft::barrier()).ok()) return 1;
   return world.leave(weft::Deadline::after(std::chrono::seconds(20))).ok() && right ? 0 : 1;

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "runtime/world/descriptor_need.hpp"
+
 namespace weft::docs {
 namespace {
 
@@ -68,6 +70,8 @@ void add_sizes(const Sizes& s, std::vector<Block>& blocks) {
 void add_peers(const Sizes& s, std::vector<Block>& blocks) {
   const auto address = static_cast<double>(s.address);
   const auto peer = static_cast<double>(s.per_peer());
+  using detail::kDescriptors;
+  using detail::kDescriptorsPerRank;
   const auto descriptors = [](double ranks) { return kDescriptors + kDescriptorsPerRank * ranks; };
   const std::string formula = fmt::format("{} + {} N", kDescriptors, kDescriptorsPerRank);
   blocks.push_back({row(

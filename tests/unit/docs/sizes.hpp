@@ -33,10 +33,4 @@ struct Sizes {
 
 Sizes sizes();
 
-/// Descriptors of a rank without data memory and RDMA: those of weft and PMIx, with the three that
-/// every process has, and those for each rank of its host (socket, pidfd, event descriptor, stats
-/// segment).
-inline constexpr int kDescriptors = 25;
-inline constexpr int kDescriptorsPerRank = 4;
-
 }  // namespace weft::docs

@@ -1,0 +1,35 @@
+// The descriptors that a rank takes, and the error of a process that has too few.
+#pragma once
+
+#include <cstddef>
+
+#include "base/config.hpp"
+
+namespace weft::detail {
+
+/// Descriptors of a rank without data memory and RDMA: those of weft and PMIx, with the three that
+/// every process has, and those for each rank of its host (socket, pidfd, event descriptor, stats
+/// segment).
+inline constexpr int kDescriptors = 25;
+inline constexpr int kDescriptorsPerRank = 4;
+/// The part of kDescriptors that is open before a rank joins: that of every process, and at most
+/// four of PMIx and the launcher.
+inline constexpr int kDescriptorsOfEveryProcess = 3;
+inline constexpr int kDescriptorsOfTheLauncher = 4;
+
+/// Ranks of a job, and how many of them are on this rank's host.
+struct RankCounts {
+  int all = 1;
+  int local = 1;
+};
+
+/// Descriptors that a rank opens after its bootstrap, a chunk of data memory included. Where an
+/// RDMA device may reach the ranks of other hosts, the count is that of RDMA, which takes fewer
+/// than TCP.
+std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks);
+
+/// Throws Error(exhausted) if this process can't open that many. `passing`: open ones that close
+/// before the rank connects.
+void require_descriptors(const Config& config, const RankCounts& ranks, int passing = 0);
+
+}  // namespace weft::detail
