@@ -1,5 +1,6 @@
 // Every public call that takes a deadline, while the rank that it needs is stopped before its part,
-// stopped within it, or silent. The call returns within its deadline and names that rank, and
+// stopped within it, or silent; also with a deadline that lies as far in the past as one can. The
+// call returns within its deadline and names that rank, and
 // memory that it gave back is not written any more. Each call has a job of its own.
 //
 // Usage: deadlines [--grace MS] HEADERS FOLDER [CALL...]
