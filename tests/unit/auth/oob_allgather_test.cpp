@@ -137,6 +137,16 @@ TEST_F(OobAllgatherTest, SaysThatRankZeroWasNotReached) {
   expect_has(line, "Connection refused");
 }
 
+TEST_F(OobAllgatherTest, KeepsTryingUntilTheDeadline) {
+  const auto started = std::chrono::steady_clock::now();
+  (void)start(setup(1, 2), 1200ms).get();
+  EXPECT_GT(std::chrono::steady_clock::now() - started, 1100ms);
+  auto early = start(setup(1, 2), 2500ms);
+  std::this_thread::sleep_for(1900ms);
+  EXPECT_EQ(start(setup(0, 2)).get(), "joined");
+  EXPECT_EQ(early.get(), "joined");
+}
+
 TEST_F(OobAllgatherTest, RefusesARankWithAnotherTokenAtBothEnds) {
   auto keeper = start(setup(0, 2), 1500ms);
   const auto started = std::chrono::steady_clock::now();
