@@ -12,6 +12,7 @@
 #include "base/kernels/copy.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
+#include "base/os/standard_output.hpp"
 #include "runtime/tool/job_table.hpp"
 #include "topology/placement/place.hpp"
 #include "weft/error.hpp"
@@ -183,9 +184,12 @@ int main(int argc, char** argv) {
   try {
     if (wants_job) {
       weft::print_job_table();
+      weft::os::flush_output("weft-info");
       return 0;
     }
-    return weft::run(wants_json, wants_all);
+    const int code = weft::run(wants_json, wants_all);
+    weft::os::flush_output("weft-info");
+    return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-info: {}\n", error.what());
     return weft::kBadConfig;

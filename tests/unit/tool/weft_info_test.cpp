@@ -92,5 +92,10 @@ TEST(WeftInfo, RefusesABadValueWithOneLineAndExitCode2) {
             "from 2m on, such as 16m\n");
 }
 
+TEST(WeftInfo, EndsWithExitCode2IfItsOutputIsLost) {
+  EXPECT_EQ(run("\"$INFO\" >/dev/full 2>&1").exit_code, 2);
+  EXPECT_EQ(run("\"$INFO\" --json >/dev/full 2>&1").exit_code, 2);
+}
+
 }  // namespace
 }  // namespace weft
