@@ -14,6 +14,7 @@
 #include "base/os/host_identity.hpp"
 #include "base/os/standard_output.hpp"
 #include "runtime/tool/job_table.hpp"
+#include "runtime/world/check_settings.hpp"
 #include "topology/placement/place.hpp"
 #include "weft/error.hpp"
 
@@ -150,6 +151,7 @@ void print_text(const Config& config, const Machine& machine, bool all) {
 
 int run(bool wants_json, bool wants_all) {
   const auto config = Config::read();
+  check_settings(config);
   const Machine machine = look(config);
   if (wants_json)
     fmt::print(
