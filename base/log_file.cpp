@@ -71,6 +71,10 @@ void check_log_file(std::string_view pattern, std::string_view host) {
   const std::filesystem::path path = expand(pattern, host, -1);
   struct stat about {};
   if (::lstat(path.c_str(), &about) == 0) return (void)open(pattern, path);
+  // A folder of each rank's own can't be known here.
+  const std::string_view folder = pattern.substr(0, pattern.rfind('/'));
+  if (folder != pattern && (folder.find("%r") != folder.npos || folder.find("%p") != folder.npos))
+    return;
   const auto parent = path.parent_path().empty() ? "." : path.parent_path();
   if (::access(parent.c_str(), W_OK | X_OK) != 0)
     refuse(pattern, "cannot open " + path.native() + ": " + os::words(errno));
