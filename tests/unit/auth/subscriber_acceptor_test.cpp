@@ -185,7 +185,7 @@ TEST(SubscriberAddress, NeverTellsWhatAnotherFileSays) {
   const auto trouble_of = [&](const std::string& name) {
     const auto where = look_up({.file = (folder.path() / name).string()});
     EXPECT_TRUE(where.ips.empty()) << name;
-    EXPECT_EQ(where.trouble.find("secret:"), std::string::npos) << where.trouble;
+    EXPECT_EQ(where.trouble.find("0:99999"), std::string::npos) << where.trouble;
     return where.trouble.substr(folder.path().string().size() + 1);
   };
   EXPECT_EQ(trouble_of("secret"),
