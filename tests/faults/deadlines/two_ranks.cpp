@@ -31,7 +31,7 @@ Side side_of(World& world, const Places& places, std::uint32_t number) {
 
 /// One of several moments from which the time until now overflows, or nearly so.
 Deadline long_past(std::uint32_t number) {
-  switch (number % 3) {
+  switch (number % kPastDeadlines) {
     case 0:
       return Deadline::at(Clock::time_point::min());
     case 1:

@@ -30,6 +30,8 @@ inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::si
 inline constexpr std::array kKnownModes{Mode::known};
 /// Modes for a process with a network namespace of its own.
 inline constexpr std::array kCutModes{Mode::cut, Mode::cut_within};
+/// The deadlines of Mode::past, which successive calls take in turn.
+constexpr int kPastDeadlines = 3;
 constexpr bool is_cut(Mode mode) { return mode == Mode::cut || mode == Mode::cut_within; }
 constexpr bool is_within(Mode mode) {
   return mode == Mode::stopped_within || mode == Mode::cut_within;
