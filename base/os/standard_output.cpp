@@ -7,10 +7,10 @@
 
 namespace weft::os {
 
-void flush_output(const char* operation) {
+void flush_output() {
   errno = 0;
   const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
-  if (failed) throw_system_error(operation, "standard output", errno != 0 ? errno : EIO);
+  if (failed) throw_system_error("write", "standard output", errno != 0 ? errno : EIO);
 }
 
 }  // namespace weft::os

@@ -3,8 +3,8 @@
 
 namespace weft::os {
 
-/// Writes what stdout still holds. Throws Error(system) with `operation` if that fails, or a write
-/// before it has failed: a tool's exit status must tell that its output is incomplete.
-void flush_output(const char* operation);
+/// Writes what stdout still holds. Throws Error(system) if that fails, or a write before it has
+/// failed: a tool's exit status must tell that its output is incomplete.
+void flush_output();
 
 }  // namespace weft::os

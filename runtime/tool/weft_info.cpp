@@ -186,11 +186,11 @@ int main(int argc, char** argv) {
   try {
     if (wants_job) {
       weft::print_job_table();
-      weft::os::flush_output("weft-info");
+      weft::os::flush_output();
       return 0;
     }
     const int code = weft::run(wants_json, wants_all);
-    weft::os::flush_output("weft-info");
+    weft::os::flush_output();
     return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-info: {}\n", error.what());

@@ -121,7 +121,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int code = weft::topology::tool::run(argc, argv);
-    weft::os::flush_output("weft-topo");
+    weft::os::flush_output();
     return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-topo: {}\n", error.what());

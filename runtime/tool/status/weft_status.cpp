@@ -63,7 +63,7 @@ int record(const Wanted& wanted) {
     for (const FoundRank& rank : job->ranks)
       fmt::print("{}\n", stats::write_recording(rank.stats, wanted.folder,
                                                 {.why = "weft-status --record"}));
-  os::flush_output("weft-status");
+  os::flush_output();
   return 0;
 }
 
@@ -98,7 +98,7 @@ int show(const Wanted& wanted) {
       }
     }
     if (jobs.empty()) fmt::print(stderr, "weft-status: {}\n", no_job_text(search));
-    os::flush_output("weft-status");
+    os::flush_output();
     if (wanted.every <= 0) return jobs.empty() ? kNoJob : 0;
     before = std::move(jobs);
     looked = now;

@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
       weft::tool::merge(files, output);
     else
       weft::tool::show(file, most);
-    weft::os::flush_output("weft-trace");
+    weft::os::flush_output();
     return 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
