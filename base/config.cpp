@@ -37,6 +37,11 @@ bool is_choice(std::string_view choices, std::string_view value) {
   }
 }
 
+/// True for the values of WEFT_PS_SERVERS that make sense in some job.
+bool says_servers(std::string_view value) {
+  return value == "all" || value == "host" || parse_integer(value).value_or(0) > 0;
+}
+
 /// The value as a number: ns, bytes, the integer, or 0 and 1; 0 if the type is text.
 std::int64_t parse(const SettingSpec& spec, std::string_view value) {
   const auto in_range = [&](std::int64_t number) {
@@ -64,6 +69,8 @@ std::int64_t parse(const SettingSpec& spec, std::string_view value) {
       if (!parse_log_levels(value)) refuse(spec, value, "not a list of levels");
       return 0;
     case SettingType::text:
+      if (spec.setting == Setting::ps_servers && !says_servers(value))
+        refuse(spec, value, "neither a word for servers nor a number of ranks");
       return 0;
   }
   return 0;

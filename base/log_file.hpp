@@ -15,5 +15,8 @@ std::string rank_text(int rank);
 /// host, process, rank and a percent sign. Returns an empty Fd for an empty pattern. Throws
 /// Error(bad_config).
 os::Fd open_log_file(std::string_view pattern, std::string_view host, int rank);
+/// Refuses what open_log_file() would refuse for this process without a rank, and creates nothing.
+/// Throws Error(bad_config).
+void check_log_file(std::string_view pattern, std::string_view host);
 
 }  // namespace weft

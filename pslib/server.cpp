@@ -22,6 +22,9 @@ class ServerState {
         name(std::move(name)),
         metrics(options.metrics_folder) {
     refuse_fork(world, "parameter server").or_throw();
+    if (metrics.find('\0') != metrics.npos)
+      throw_error(Code::bad_argument, "parameter server", "metrics_folder has a NUL",
+                  "name a folder without a NUL");
   }
 
   World& world;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,5 +26,9 @@ void write_output(const std::filesystem::path& path, std::string_view text, cons
 /// Reads a whole regular file, following links. Never blocks. Throws Error(system) with operation,
 /// path and reason, also if the file has more than `most` bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t most, const char* operation);
+/// The same for a file that another process may have planted: refuses what open_output() refuses,
+/// and devices. Returns nullopt if nothing has that name.
+std::optional<std::string> find_own_file(const std::filesystem::path& path, std::size_t most,
+                                         const char* operation);
 
 }  // namespace weft::os

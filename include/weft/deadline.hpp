@@ -47,8 +47,14 @@ class Deadline {
   }
   Clock::time_point when() const noexcept { return *when_; }
   bool passed() const noexcept { return Clock::now() >= *when_; }
-  /// Negative once the deadline has passed.
-  std::chrono::nanoseconds left() const noexcept { return *when_ - Clock::now(); }
+  /// Negative once the deadline has passed, and never beyond what nanoseconds can count.
+  std::chrono::nanoseconds left() const noexcept {
+    // The clock counts from 0 up, so only a difference below the smallest count can overflow.
+    const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+    const std::chrono::nanoseconds when = when_->time_since_epoch();
+    const bool is_beyond = when < std::chrono::nanoseconds::min() + now;
+    return is_beyond ? std::chrono::nanoseconds::min() : when - now;
+  }
 
  private:
   explicit Deadline(Clock::time_point when) noexcept : when_(when) {}

@@ -100,7 +100,7 @@ class WEFT_API Publication {
 /// publications and before its world. Thread-safety: any thread.
 class WEFT_API Publisher {
  public:
-  /// Starts to listen. Throws Error: bad_argument (most_subscribers), bad_config (address or token
+  /// Starts to listen. Throws Error: bad_argument (options), bad_config (address or token
   /// is missing or invalid), system (the address is in use), forked.
   explicit Publisher(World& world, const PublisherOptions& options = {});
   Publisher(Publisher&&) noexcept;
@@ -150,7 +150,8 @@ struct ReaderStatistics {
 class WEFT_API Reader {
  public:
   /// Waits until a publisher has a publication of that name, and subscribes. Throws Error: timeout,
-  /// bootstrap (another token, or another version of weft), bad_config, exhausted, system.
+  /// bootstrap (another token, or another version of weft), bad_argument, bad_config, exhausted,
+  /// system.
   static Reader join(const std::string& name, const ReaderOptions& options = {},
                      Deadline deadline = {});
   Reader(Reader&&) noexcept;

@@ -193,6 +193,8 @@ void check(const TableOptions& options) {
   check_range("clip_norm", options.clip_norm, Range::not_negative);
   require(options.consistency.k > 0, "consistency.k", options.consistency.k, "1 or above");
   const CheckpointOptions& saved = options.checkpoint;
+  require(saved.folder.find('\0') == saved.folder.npos, "checkpoint.folder", "a name with a NUL",
+          "a name without a NUL");
   if (saved.every > 0) {
     require(!saved.folder.empty(), "checkpoint.folder", "empty", "given with checkpoint.every");
     require(saved.every % std::max(options.accumulate, 1U) == 0, "checkpoint.every", saved.every,

@@ -11,6 +11,12 @@ SubscriberSettings read_subscriber_settings(const Config& config, const std::str
                                             const std::string& token_file, const char* operation) {
   const auto chosen = [&](const std::string& option, Setting setting, const char* variable,
                           const char* hint) {
+    if (option.find('\0') != option.npos)
+      throw Error(
+          ErrorDetail{.code = Code::bad_argument,
+                      .operation = operation,
+                      .message = fmt::format("{}: the text given in its place has a NUL", variable),
+                      .hint = hint});
     const std::string& text = option.empty() ? config.text(setting) : option;
     if (text.empty())
       throw Error(ErrorDetail{.code = Code::bad_config,

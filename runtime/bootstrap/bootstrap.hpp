@@ -48,6 +48,9 @@ std::unique_ptr<Bootstrap> make_pmix_bootstrap();
 /// No launcher: rank 0 listens at WEFT_ADDR for the others. Returns when all ranks have arrived.
 /// Throws Error(bad_config | bootstrap | timeout).
 std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config);
+/// Refuses values of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE that
+/// make_token_bootstrap() would refuse; any of them may be missing. Throws Error(bad_config).
+void check_token_settings(const Config& config);
 /// Chooses by WEFT_BOOTSTRAP and by the environment that the launcher has set. Throws
 /// Error(bootstrap) if a launcher started several processes without PMIx: each would be a world of
 /// its own.

@@ -1,19 +1,16 @@
 #include "runtime/subscribe/subscriber_address.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <utility>
 
-#include "base/os/fd.hpp"
 #include "base/os/folder.hpp"
-#include "base/os/system_error.hpp"
+#include "base/os/named_file.hpp"
 #include "weft/error.hpp"
 
 namespace weft::subscribe {
@@ -23,47 +20,58 @@ using bootstrap::RootConnection;
 
 constexpr std::string_view kVariable = "WEFT_SUBSCRIBE_ADDR";
 
-/// The content of an address file, at most 1024 bytes; `trouble` is set if it cannot be read.
-struct Content {
-  std::string text;
-  std::string trouble{};
-};
+/// The longest address file: several hundred addresses.
+constexpr std::size_t kMost = 1 << 14;
 
-Content content_of(const std::string& path) {
-  const auto refused = [&](const std::string& why) {
-    return Content{.text = {}, .trouble = fmt::format("{}: {}", path, why)};
-  };
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file)
-    return refused(errno == ENOENT ? "no publisher has written its address there yet"
-                                   : os::words(errno));
-  struct stat kind {};
-  if (::fstat(file.get(), &kind) != 0 || !S_ISREG(kind.st_mode)) return refused("it is no file");
-  std::array<char, 1024> content{};
-  const ssize_t got = ::read(file.get(), content.data(), content.size());
-  if (got < 0) return refused(os::words(errno));
-  if (got == 0) return refused("no publisher has written its address there yet");
-  return {{content.data(), static_cast<std::size_t>(got)}};
+/// The numeric address that is the whole of `line`.
+std::optional<bootstrap::JobAddress> address_in(std::string_view line) {
+  try {
+    auto address = bootstrap::parse_job_address(line, kVariable);
+    if (address.is_numeric) return address;
+  } catch (const Error& error) {
+    if (error.code() != Code::bad_config) throw;
+  }
+  return std::nullopt;
 }
 
-/// Parses lines of "address:port". All lines are expected to have the same port.
+/// Parses lines of "address:port". All lines are expected to have the same port. A text never has a
+/// line of the file, which may be another file than the user thinks.
 RootConnection::Where parse_file(const std::string& path, std::string_view content) {
   RootConnection::Where where;
-  while (!content.empty()) {
+  for (int number = 1; !content.empty(); ++number) {
     const auto end = content.find('\n');
     const std::string_view line = content.substr(0, end);
     content.remove_prefix(end == content.npos ? content.size() : end + 1);
-    try {
-      const auto address = bootstrap::parse_job_address(line, path);
-      if (!address.is_numeric) return {.ips = {}, .trouble = path + " holds no addresses"};
-      where.ips.push_back(bootstrap::resolve(address).ips.at(0));
-      where.port = address.port;
-    } catch (const Error& error) {
-      return {.ips = {}, .trouble = error.detail().message};
-    }
+    const auto address = address_in(line);
+    if (!address)
+      return {.ips = {},
+              .trouble = fmt::format("{}: line {}, of {} bytes, is no address as a publisher "
+                                     "writes it",
+                                     path, number, line.size())};
+    where.ips.push_back(bootstrap::resolve(*address).ips.at(0));
+    where.port = address->port;
   }
   return where;
+}
+
+/// The addresses that the file has now.
+RootConnection::Where read_file(const std::string& path) {
+  try {
+    const auto content = os::find_own_file(path, kMost, "join as a subscriber");
+    if (content && !content->empty()) return parse_file(path, *content);
+  } catch (const Error& error) {
+    return {.ips = {}, .trouble = error.detail().message};
+  }
+  return {.ips = {}, .trouble = path + ": no publisher has written its address there yet"};
+}
+
+/// True if the file at `path` has this content now.
+bool is_still(const std::string& path, std::string_view content) noexcept {
+  try {
+    return os::find_own_file(path, kMost, "publish") == content;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void write_whole(const std::string& path, std::string_view content) {
@@ -87,11 +95,7 @@ SubscriberAddress parse_subscriber_address(std::string_view text) {
 }
 
 RootConnection::Where look_up(const SubscriberAddress& address) {
-  if (!address.file.empty()) {
-    Content content = content_of(address.file);
-    if (content.trouble.empty()) return parse_file(address.file, content.text);
-    return {.ips = {}, .trouble = std::move(content.trouble)};
-  }
+  if (!address.file.empty()) return read_file(address.file);
   auto found = bootstrap::resolve(address.fixed);
   return {
       .ips = std::move(found.ips), .port = address.fixed.port, .trouble = std::move(found.trouble)};
@@ -114,7 +118,7 @@ AddressFile& AddressFile::operator=(AddressFile&& other) noexcept {
 }
 
 AddressFile::~AddressFile() {
-  if (!path_.empty() && content_of(path_).text == content_) ::unlink(path_.c_str());
+  if (!path_.empty() && is_still(path_, content_)) ::unlink(path_.c_str());
 }
 
 }  // namespace weft::subscribe

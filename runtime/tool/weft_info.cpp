@@ -12,7 +12,9 @@
 #include "base/kernels/copy.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
+#include "base/os/standard_output.hpp"
 #include "runtime/tool/job_table.hpp"
+#include "runtime/world/check_settings.hpp"
 #include "topology/placement/place.hpp"
 #include "weft/error.hpp"
 
@@ -149,6 +151,7 @@ void print_text(const Config& config, const Machine& machine, bool all) {
 
 int run(bool wants_json, bool wants_all) {
   const auto config = Config::read();
+  check_settings(config);
   const Machine machine = look(config);
   if (wants_json)
     fmt::print(
@@ -183,9 +186,12 @@ int main(int argc, char** argv) {
   try {
     if (wants_job) {
       weft::print_job_table();
+      weft::os::flush_output();
       return 0;
     }
-    return weft::run(wants_json, wants_all);
+    const int code = weft::run(wants_json, wants_all);
+    weft::os::flush_output();
+    return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-info: {}\n", error.what());
     return weft::kBadConfig;

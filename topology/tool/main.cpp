@@ -9,6 +9,7 @@
 #include <exception>
 #include <map>
 
+#include "base/os/standard_output.hpp"
 #include "topology/tool/doctor_command.hpp"
 #include "topology/tool/show_command.hpp"
 
@@ -63,7 +64,8 @@ int run(int argc, char** argv) {
       "it "
       "shows this machine (as WEFT_TOPO_FILE has it, if set). WEFT_NIC, WEFT_GPU_NIC and "
       "WEFT_GDR_LEVEL "
-      "count as in a job. Exit code 2: wrong usage, or unreadable input.",
+      "count as in a job. Exit code 2: wrong usage, unreadable input, or output that can't be "
+      "written.",
       "weft-topo");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   app.require_subcommand(0, 1);
@@ -118,7 +120,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return weft::topology::tool::run(argc, argv);
+    const int code = weft::topology::tool::run(argc, argv);
+    weft::os::flush_output();
+    return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-topo: {}\n", error.what());
     return weft::topology::tool::kBadInput;

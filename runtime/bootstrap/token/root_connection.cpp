@@ -14,6 +14,8 @@ constexpr std::chrono::milliseconds kTick = 20ms;
 /// First and longest pause between two attempts to reach a process that does not listen yet.
 constexpr std::chrono::milliseconds kFirstPause = 50ms;
 constexpr std::chrono::milliseconds kLongestPause = 1s;
+/// Before the deadline, attempts follow each other at kFirstPause.
+constexpr std::chrono::milliseconds kLastAttempts = 200ms;
 
 }  // namespace
 
@@ -34,8 +36,12 @@ RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline
     else if (auto met = call(where, deadline))
       return {.met = std::move(met), .refusal = {}, .trouble = {}};
     if (refusal_) return {.met = {}, .refusal = *refusal_, .trouble = {}};
-    if (deadline.left() <= pause) return {.met = {}, .refusal = {}, .trouble = trouble_};
-    std::this_thread::sleep_for(pause);
+    const auto left = deadline.left();
+    if (left <= kFirstPause) return {.met = {}, .refusal = {}, .trouble = trouble_};
+    // A pause that would pass the deadline is cut short: the peer may listen by then.
+    std::this_thread::sleep_for(
+        left > kLastAttempts ? std::min<std::chrono::nanoseconds>(pause, left - kLastAttempts / 2)
+                             : kFirstPause);
     pause = std::min(2 * pause, kLongestPause);
   }
 }

@@ -39,11 +39,20 @@ std::string names_of(const std::vector<int>& ranks) {
   return text;
 }
 
+/// The IP address at the other end of `socket`.
+std::string peer_of(const os::Fd& socket) {
+  p2p::SocketAddress from;
+  if (::getpeername(socket.get(), from.get(), &from.size) != 0) return "an address unknown";
+  return p2p::text(p2p::ip_address_of(*from.get()));
+}
+
 /// Accepts the other ranks, on a thread of its own, until all have arrived.
 class Reception {
  public:
   Reception(const OobAllgather::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
+        log_(log),
+        port_(setup.address.port),
         acceptor_(thread_, log, rejected_connections_, kPatience,
                   {.came = [this](const p2p::Handshake& client, const p2p::Handshake& own,
                                   os::Fd& socket) { return on_came(client, own, socket); },
@@ -116,6 +125,7 @@ class Reception {
         members_.erase(known);
       else if (known != members_.end()) {
         reason = fmt::format("another process is rank {} already", client.from);
+        rejected_connections_.note(log_, fmt::format("port {}", port_), peer_of(socket), reason);
         return;
       }
       if (!p2p::send_record(socket.get(), std::uint16_t{0})) return;  // the client connects again
@@ -128,6 +138,8 @@ class Reception {
   }
 
   const p2p::Identity identity_;
+  Log& log_;
+  const std::uint16_t port_;
   p2p::RejectedConnections rejected_connections_;
   p2p::ProgressThread thread_;
   p2p::Acceptor acceptor_;

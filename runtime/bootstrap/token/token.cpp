@@ -22,6 +22,15 @@ namespace {
 using bootstrap::Contributions;
 using bootstrap::OobAllgather;
 
+void check_number(const Config& config) {
+  const auto rank = config.integer(Setting::rank);
+  const auto size = config.integer(Setting::size);
+  if (rank && size && *rank >= *size)
+    throw_error(Code::bad_config, "join",
+                fmt::format("WEFT_RANK={} with WEFT_SIZE={}", *rank, *size),
+                "ranks are numbered from 0 to WEFT_SIZE - 1");
+}
+
 OobAllgather::Setup setup_of(const Config& config) {
   std::string missing;
   const auto need = [&](bool is_there, const char* variable) {
@@ -37,10 +46,7 @@ OobAllgather::Setup setup_of(const Config& config) {
     throw_error(
         Code::bad_config, "join", "a job without a launcher also needs " + missing,
         "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
-  if (*rank >= *size)
-    throw_error(Code::bad_config, "join",
-                fmt::format("WEFT_RANK={} with WEFT_SIZE={}", *rank, *size),
-                "ranks are numbered from 0 to WEFT_SIZE - 1");
+  check_number(config);
   return {.rank = static_cast<int>(*rank),
           .size = static_cast<int>(*size),
           .address = bootstrap::parse_job_address(config.text(Setting::addr)),
@@ -115,6 +121,14 @@ class TokenBootstrap final : public Bootstrap {
 };
 
 }  // namespace
+
+void check_token_settings(const Config& config) {
+  check_number(config);
+  if (const std::string& address = config.text(Setting::addr); !address.empty())
+    (void)bootstrap::parse_job_address(address);
+  if (const std::string& file = config.text(Setting::token_file); !file.empty())
+    (void)bootstrap::read_token(file);
+}
 
 std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config) {
   return std::make_unique<TokenBootstrap>(config);

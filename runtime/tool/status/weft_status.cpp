@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/os/standard_output.hpp"
 #include "base/stats/recording.hpp"
 #include "runtime/tool/status/print_status.hpp"
 #include "weft/error.hpp"
@@ -18,6 +19,22 @@ namespace {
 
 constexpr int kNoJob = 1;
 constexpr int kBadUse = 2;
+
+constexpr double kShortestPause = 0.01;
+constexpr double kDay = 24 * 60 * 60;
+
+/// Accepts `least` to a day. CLI::Range would accept "nan".
+CLI::Validator seconds_from(double least) {
+  return CLI::Validator(
+      [least](std::string& text) {
+        double seconds = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, seconds);
+        return is_number && seconds >= least && seconds <= kDay
+                   ? std::string()
+                   : fmt::format("{} is no number of seconds from {:g} to {:g}", text, least, kDay);
+      },
+      "SECONDS");
+}
 
 struct Wanted {
   std::string job;
@@ -46,6 +63,7 @@ int record(const Wanted& wanted) {
     for (const FoundRank& rank : job->ranks)
       fmt::print("{}\n", stats::write_recording(rank.stats, wanted.folder,
                                                 {.why = "weft-status --record"}));
+  os::flush_output();
   return 0;
 }
 
@@ -80,7 +98,7 @@ int show(const Wanted& wanted) {
       }
     }
     if (jobs.empty()) fmt::print(stderr, "weft-status: {}\n", no_job_text(search));
-    std::fflush(stdout);
+    os::flush_output();
     if (wanted.every <= 0) return jobs.empty() ? kNoJob : 0;
     before = std::move(jobs);
     looked = now;
@@ -104,10 +122,11 @@ int main(int argc, char** argv) {
   app.add_option("--watch", wanted.every, "Repeat every N seconds (default: 1)")
       ->expected(0, 1)
       ->default_str("1")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tool::seconds_from(weft::tool::kShortestPause));
   app.add_option("--job", wanted.job, "Only this job: its id, or the pid of one of its ranks");
   app.add_option("--least", wanted.least,
-                 "Ignore waits shorter than this, in seconds (default: 0.1)");
+                 "Ignore waits shorter than this, in seconds (default: 0.1)")
+      ->check(weft::tool::seconds_from(0));
   app.add_option("--record", wanted.folder,
                  "Write a recording of each rank into this folder, for weft-trace")
       ->check(CLI::ExistingDirectory);

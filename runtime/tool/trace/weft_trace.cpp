@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/os/named_file.hpp"
+#include "base/os/standard_output.hpp"
 #include "runtime/tool/trace/chrome_trace.hpp"
 #include "weft/error.hpp"
 
@@ -64,18 +65,18 @@ void tell_alignment(const std::vector<LoadedRecording>& recordings,
   }
 }
 
-int merge(const std::vector<std::string>& paths, const std::string& output) {
+void merge(const std::vector<std::string>& paths, const std::string& output) {
   const auto recordings = load_all(paths);
   const auto clocks = align_all(recordings);
   tell_alignment(recordings, clocks);
   if (output == "-") {
     write_chrome_trace(std::cout, recordings, clocks);
-    return 0;
+    std::cout.flush();
+    return;
   }
   std::ostringstream text;
   write_chrome_trace(text, recordings, clocks);
   os::write_output(output, text.view(), "weft-trace");
-  return 0;
 }
 
 void show(const std::string& path, std::size_t most) {
@@ -138,8 +139,11 @@ int main(int argc, char** argv) {
       "  weft-trace show --last 20 weft-3281-rank2-node1-4711.weft-recording");
   try {
     app.parse(argc, argv);
-    if (merge->parsed()) return weft::tool::merge(files, output);
-    weft::tool::show(file, most);
+    if (merge->parsed())
+      weft::tool::merge(files, output);
+    else
+      weft::tool::show(file, most);
+    weft::os::flush_output();
     return 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;

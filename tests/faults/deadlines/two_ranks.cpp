@@ -29,12 +29,25 @@ Side side_of(World& world, const Places& places, std::uint32_t number) {
           "127.0.0.1:" + std::to_string(places.subscribers)};
 }
 
+/// One of several moments from which the time until now overflows, or nearly so.
+Deadline long_past(std::uint32_t number) {
+  switch (number % kPastDeadlines) {
+    case 0:
+      return Deadline::at(Clock::time_point::min());
+    case 1:
+      return Deadline::after(std::chrono::nanoseconds::min());
+    default:
+      return Deadline::at({});
+  }
+}
+
 }  // namespace
 
 const char* name_of(Mode mode) {
   return mode == Mode::stopped          ? "stopped before its part"
          : mode == Mode::stopped_within ? "stopped within its part"
          : mode == Mode::silent         ? "silent"
+         : mode == Mode::past           ? "silent, with a deadline long past"
          : mode == Mode::known          ? "known to be stopped"
          : mode == Mode::cut            ? "cut off before its part"
                                         : "cut off within its part";
@@ -116,7 +129,7 @@ void Peer::set_link(bool up) {
 void Runner::begin_fault(Mode mode) const {
   if (is_cut(mode))
     Peer::set_link(false);
-  else if (mode != Mode::silent)
+  else if (mode != Mode::silent && mode != Mode::past)
     peer_.stop();
   if (mode != Mode::known) return;
   const auto until = std::chrono::steady_clock::now() + kKnown;
@@ -134,7 +147,7 @@ void Runner::begin_fault(Mode mode) const {
 
 void Runner::end_fault(Mode mode) const {
   if (!is_cut(mode)) {
-    if (mode != Mode::silent) peer_.go_on();
+    if (mode != Mode::silent && mode != Mode::past) peer_.go_on();
     return;
   }
   Peer::set_link(true);
@@ -165,7 +178,7 @@ std::string Runner::attempt(std::uint32_t index, const Row& row, Mode mode, bool
   }
   begin_fault(mode);
   const auto begun = std::chrono::steady_clock::now();
-  const Said said = now->call(Deadline::after(kDeadline));
+  const Said said = now->call(mode == Mode::past ? long_past(number) : Deadline::after(kDeadline));
   const auto took = std::chrono::steady_clock::now() - begun;
   const std::string trouble = judge(row, said, took, mode, late);
   if (said.status.code() == Code::timeout) ++timeouts_;

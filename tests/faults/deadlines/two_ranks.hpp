@@ -24,12 +24,14 @@ inline milliseconds grace{100};
 /// A busy machine may be late now and then; a call that doesn't keep its deadline always is.
 constexpr int kTries = 3;
 
-enum class Mode : std::uint8_t { stopped, stopped_within, silent, known, cut, cut_within };
-inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::silent};
+enum class Mode : std::uint8_t { stopped, stopped_within, silent, past, known, cut, cut_within };
+inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::silent, Mode::past};
 /// Rank 1 is stopped long enough for rank 0 to know it, so the error must say so.
 inline constexpr std::array kKnownModes{Mode::known};
 /// Modes for a process with a network namespace of its own.
 inline constexpr std::array kCutModes{Mode::cut, Mode::cut_within};
+/// The deadlines of Mode::past, which successive calls take in turn.
+constexpr int kPastDeadlines = 3;
 constexpr bool is_cut(Mode mode) { return mode == Mode::cut || mode == Mode::cut_within; }
 constexpr bool is_within(Mode mode) {
   return mode == Mode::stopped_within || mode == Mode::cut_within;

@@ -116,6 +116,13 @@ def check_bad_use(tmp):
     error = tool("weft-trace", "show", not_one, status=2)
     expect("no stats segment" in error and error.count("\n") == 1, error)
     tool("weft-trace", "merge", os.path.join(tmp, "missing"), status=2)
+    for pause in "nan", "inf", "0", "-1", "0.0001", "99999999999999999999", "1s":
+        error = tool("weft-status", f"--watch={pause}", status=2)
+        expect("seconds from 0.01 to 86400" in error, error)
+    with open("/dev/full", "w") as full:
+        status = [os.path.join(BIN, "weft-status"), "--json"]
+        lost = subprocess.run(status, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    expect(lost.returncode == 2 and "No space left" in lost.stderr, f"a lost output: {lost}")
     error = tool("weft-chaos", "--cut", "--", "true", status=2)
     expect("--cut-command" in error and error.count("\n") == 1, error)
     error = tool("weft-chaos", "--", "/no/such/launcher", status=2)

@@ -1,7 +1,11 @@
 // Wrong calls are refused with an error that says what to do, and the table goes on.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+
 #include "tests/threads/pslib/training.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -35,6 +39,31 @@ TEST(TableMisuse, CallsOutOfOrderAreRefusedAndTheTableGoesOn) {
     EXPECT_EQ(table.version(), 2U);
     world.leave().or_throw();
   });
+}
+
+TEST(TableMisuse, FoldersWithANulAreRefused) {
+  run_ranks(
+      1,
+      [](World& world) {
+        const TempFolder folder;
+        const std::string cut = folder.path().string() + std::string("/a\0b", 4);
+        pslib::ParameterServer server(world);
+        pslib::TableOptions options;
+        options.checkpoint = {.folder = cut, .every = 1};
+        const ErrorDetail saved =
+            thrown_by([&] { (void)server.table("model", Regression::specs(), options); });
+        EXPECT_EQ(saved.code, Code::bad_argument) << saved.text();
+        EXPECT_TRUE(contains(saved.text(), "checkpoint.folder")) << saved.text();
+        Options told;
+        told.metrics_folder = cut;
+        const ErrorDetail metrics =
+            thrown_by([&] { const pslib::ParameterServer other(world, told, "other"); });
+        EXPECT_EQ(metrics.code, Code::bad_argument) << metrics.text();
+        EXPECT_TRUE(contains(metrics.text(), "metrics_folder")) << metrics.text();
+        EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+        world.leave().or_throw();
+      },
+      settings());
 }
 
 TEST(TableMisuse, ATableBeyondAllMemoryIsExhaustedAndNamed) {

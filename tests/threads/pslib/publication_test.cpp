@@ -165,6 +165,35 @@ TEST_F(Subscribers, NeverSeeAVersionTornOrMixedNorOneGoBack) {
   EXPECT_EQ(reading, 0);
 }
 
+TEST_F(Subscribers, AreRefusedNamesOfFilesWithANul) {
+  const std::string nul(1, '\0');
+  const auto code_of = [&](const std::string& address, const std::string& token) {
+    return thrown_by([&] {
+             (void)Reader::join("weights", {.address = address, .token_file = token},
+                                soon_enough());
+           })
+        .code;
+  };
+  EXPECT_EQ(code_of(place.address() + nul, place.token()), Code::bad_argument);
+  EXPECT_EQ(code_of(place.address(), place.token() + nul + "x"), Code::bad_argument);
+}
+
+TEST_F(Subscribers, DoNotWaitForADeadlineLongPast) {
+  Publication publication = publish();
+  Reader reader = join();
+  for (const Deadline past : {Deadline::at(Clock::time_point::min()), Deadline::at({}),
+                              Deadline::after(std::chrono::nanoseconds::min())}) {
+    EXPECT_EQ(thrown_by([&] { (void)Reader::join("others", place.reader(), past); }).code,
+              Code::timeout);
+    EXPECT_EQ(reader.pull_latest(past).code(), Code::timeout);
+    EXPECT_EQ(reader.pull_newer(past).code(), Code::timeout);
+  }
+  weights.fill(1);
+  publication.publish(weights.tensors()).or_throw();
+  reader.pull_newer(Deadline::at(Clock::time_point::max())).or_throw();
+  EXPECT_EQ(only_value(reader), 1.0F);
+}
+
 TEST_F(Subscribers, ThatStopHoldUpNeitherThePublisherNorTheOthers) {
   const std::vector<pslib::PublishedTensor> specs = {
       {.name = "a", .dtype = DType::f32, .shape = {4 << 20}}};

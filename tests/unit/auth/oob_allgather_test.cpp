@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "p2p/transport/auth/token_key.hpp"
 #include "runtime/bootstrap/token/oob_allgather.hpp"
 #include "runtime/bootstrap/token/oob_records.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/connector/raw_peer.hpp"
 #include "weft/error.hpp"
 
@@ -58,7 +61,7 @@ class OobAllgatherTest : public testing::Test {
     return std::async(std::launch::async, [this, of, patience, rounds]() -> std::string {
       try {
         const auto deadline = Deadline::after(patience);
-        const auto oob_allgather = of.rank == 0 ? serve_oob_allgather(of, Config(), log, deadline)
+        const auto oob_allgather = of.rank == 0 ? serve_oob_allgather(of, Config(), *log, deadline)
                                                 : connect_oob_allgather(of, deadline);
         for (int round = 0; round < rounds; ++round) {
           const auto name = [&](int rank) {
@@ -102,7 +105,8 @@ class OobAllgatherTest : public testing::Test {
   }
 
   const std::uint16_t port = free_port();
-  Log log{Config().with(Setting::log, "off"), "here", 0};
+  /// Rank 0's.
+  std::optional<Log> log{std::in_place, Config().with(Setting::log, "off"), "here", 0};
 };
 
 void expect_has(const std::string& line, std::string_view part) {
@@ -137,6 +141,16 @@ TEST_F(OobAllgatherTest, SaysThatRankZeroWasNotReached) {
   expect_has(line, "Connection refused");
 }
 
+TEST_F(OobAllgatherTest, KeepsTryingUntilTheDeadline) {
+  const auto started = std::chrono::steady_clock::now();
+  (void)start(setup(1, 2), 1200ms).get();
+  EXPECT_GT(std::chrono::steady_clock::now() - started, 1100ms);
+  auto early = start(setup(1, 2), 2500ms);
+  std::this_thread::sleep_for(1900ms);
+  EXPECT_EQ(start(setup(0, 2)).get(), "joined");
+  EXPECT_EQ(early.get(), "joined");
+}
+
 TEST_F(OobAllgatherTest, RefusesARankWithAnotherTokenAtBothEnds) {
   auto keeper = start(setup(0, 2), 1500ms);
   const auto started = std::chrono::steady_clock::now();
@@ -154,6 +168,9 @@ TEST_F(OobAllgatherTest, RefusesARankOfAJobOfAnotherSizeAtBothEnds) {
 }
 
 TEST_F(OobAllgatherTest, RefusesTheSecondOfTwoThatClaimARank) {
+  const weft::tests::TempFolder folder;
+  const auto file = folder.path() / "log";
+  log.emplace(Config().with(Setting::log_file, file.string()), "here", 0);
   auto keeper = start(setup(0, 3), 3s);
   auto first = start(setup(1, 3), 5s);
   std::this_thread::sleep_for(300ms);
@@ -162,6 +179,11 @@ TEST_F(OobAllgatherTest, RefusesTheSecondOfTwoThatClaimARank) {
   EXPECT_EQ(keeper.get(), "joined");
   EXPECT_EQ(first.get(), "joined");
   EXPECT_EQ(other.get(), "joined");
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  expect_has(line, "1 connection(s) rejected, the last at port " + std::to_string(port));
+  expect_has(line, "from 127.0.0.1: another process is rank 1 already");
 }
 
 TEST_F(OobAllgatherTest, RefusesASecondRankZero) {

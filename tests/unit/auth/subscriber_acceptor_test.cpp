@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <chrono>
 
 #include <filesystem>
@@ -163,13 +164,52 @@ TEST(SubscriberAddress, OfWhatIsNoFileIsToldWithItsPathAndAtOnce) {
   };
   const std::string begin = folder.path().string() + "/";
   std::filesystem::create_directory(folder.path() / "folder");
-  EXPECT_EQ(trouble_of("folder"), begin + "folder: it is no file");
+  EXPECT_EQ(trouble_of("folder"), begin + "folder: it is no regular file");
   ASSERT_EQ(::mkfifo((folder.path() / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(trouble_of("fifo"), begin + "fifo: it is no file");
+  EXPECT_EQ(trouble_of("fifo"), begin + "fifo: it is no regular file");
   std::filesystem::create_symlink("loop", folder.path() / "loop");
-  EXPECT_EQ(trouble_of("loop"), begin + "loop: Too many levels of symbolic links");
+  EXPECT_EQ(trouble_of("loop"), begin + "loop: it is a symbolic link, which is not followed here");
   EXPECT_EQ(trouble_of(std::string(300, 'x')),
             begin + std::string(300, 'x') + ": File name too long");
+}
+
+TEST(SubscriberAddress, NeverTellsWhatAnotherFileSays) {
+  const weft::tests::TempFolder folder;
+  const std::string secret = "root:secret:19000:0:99999:7:::";
+  folder.write("secret", secret + "\n127.0.0.1:4711\n");
+  folder.write("lines", "127.0.0.1:4711\n" + secret + "\n");
+  folder.write("long", std::string(1 << 15, 'x'));
+  std::filesystem::create_symlink("secret", folder.path() / "link");
+  std::filesystem::create_hard_link(folder.path() / "long", folder.path() / "second");
+  const auto trouble_of = [&](const std::string& name) {
+    const auto where = look_up({.file = (folder.path() / name).string()});
+    EXPECT_TRUE(where.ips.empty()) << name;
+    EXPECT_EQ(where.trouble.find("0:99999"), std::string::npos) << where.trouble;
+    return where.trouble.substr(folder.path().string().size() + 1);
+  };
+  EXPECT_EQ(trouble_of("secret"),
+            "secret: line 1, of 30 bytes, is no address as a publisher writes it");
+  EXPECT_EQ(trouble_of("lines"),
+            "lines: line 2, of 30 bytes, is no address as a publisher writes it");
+  EXPECT_EQ(trouble_of("link"), "link: it is a symbolic link, which is not followed here");
+  EXPECT_EQ(trouble_of("second"),
+            "second: it has a second name, through which it may be another file");
+  std::filesystem::remove(folder.path() / "second");
+  EXPECT_EQ(trouble_of("long"), "long: it has more than 16384 bytes");
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown((folder.path() / "secret").c_str(), 4711, 4711), 0);
+    EXPECT_EQ(trouble_of("secret"), "secret: it belongs to user 4711, this process is user 0's");
+  }
+}
+
+TEST(SubscriberAddress, OfAFileMayHaveManyLines) {
+  const weft::tests::TempFolder folder;
+  std::string lines;
+  for (int i = 1; i <= 100; ++i) lines += "10.0.0." + std::to_string(i) + ":29500\n";
+  folder.write("f", lines);
+  const auto where = look_up({.file = (folder.path() / "f").string()});
+  EXPECT_EQ(where.ips.size(), 100U) << where.trouble;
+  EXPECT_EQ(where.port, 29500);
 }
 
 TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {

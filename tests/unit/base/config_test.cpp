@@ -109,6 +109,15 @@ TEST(Config, RefusesZeroWhereItMeansNothing) {
   EXPECT_EQ(refusal("WEFT_ARENA_MAX=0"), "(accepted)");
 }
 
+TEST(Config, RefusesServersThatMakeSenseInNoJob) {
+  for (const char* value : {"", ",", "0", "-1", "none", "1,2", "All"}) {
+    const std::string entry = "WEFT_PS_SERVERS=" + std::string(value);
+    EXPECT_NE(refusal(entry).find("accepted: all, host, or a number"), std::string::npos) << entry;
+  }
+  for (const char* value : {"all", "host", "3"})
+    EXPECT_EQ(refusal("WEFT_PS_SERVERS=" + std::string(value)), "(accepted)");
+}
+
 TEST(Config, RefusesArenaChunksBelowAHugePage) {
   EXPECT_NE(refusal("WEFT_ARENA_CHUNK=2097151").find("too small"), std::string::npos);
   EXPECT_EQ(refusal("WEFT_ARENA_CHUNK=2m"), "(accepted)");

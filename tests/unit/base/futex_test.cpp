@@ -45,6 +45,22 @@ TEST(DeadlineTest, OfASpanBeyondTheClockIsItsLastMoment) {
   EXPECT_TRUE(Deadline::after(std::chrono::nanoseconds(-1)).passed());
 }
 
+TEST(DeadlineTest, AtAnyMomentHasTheTimeLeftThatItSays) {
+  using std::chrono::nanoseconds;
+  using Point = Clock::time_point;
+  for (const Deadline past :
+       {Deadline::at(Point::min()), Deadline::at(Point::min() + 1ns), Deadline::at(Point{}),
+        Deadline::after(nanoseconds::min()), Deadline::after(nanoseconds::min() / 2)}) {
+    EXPECT_TRUE(past.passed());
+    EXPECT_LT(past.left(), 0ns);
+  }
+  EXPECT_EQ(Deadline::at(Point::min()).left(), nanoseconds::min());
+  for (const Deadline late : {Deadline::at(Point::max()), Deadline::after(nanoseconds::max())}) {
+    EXPECT_FALSE(late.passed());
+    EXPECT_GT(late.left(), 24h * 365);
+  }
+}
+
 TEST(Futex, DoesNotWaitWhenTheDeadlineHasPassed) {
   Word word{7};
   const auto start = Clock::now();

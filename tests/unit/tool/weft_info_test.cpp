@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/config.hpp"
 #include "tests/support/shell.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft {
 namespace {
@@ -72,6 +75,45 @@ TEST(WeftInfo, RefusesABadValueWithOneLineAndExitCode2) {
   EXPECT_EQ(outcome.output,
             "weft-info: config: bad_config: WEFT_ARENA_CHUNK=\"1m\": too small; accepted: a size "
             "from 2m on, such as 16m\n");
+}
+
+TEST(WeftInfo, RefusesWhatJoiningWouldRefuse) {
+  for (const std::string setting :
+       {"WEFT_ADDR=-1", "WEFT_ADDR=0.0.0.0:1", "WEFT_RANK=2 WEFT_SIZE=2", "WEFT_TOKEN_FILE=/nope",
+        "WEFT_COLL=-1", "WEFT_COLL_COSTS=/nope", "WEFT_RECORD_DIR=/nope",
+        "WEFT_NUMA=", "WEFT_PS_SERVERS=,", "WEFT_IFACE=-1", "WEFT_LOG_FILE=/nope/log",
+        "WEFT_LOG_FILE=%x", "WEFT_SUBSCRIBE_ADDR=-1"}) {
+    const auto outcome = run(setting + " \"$INFO\" 2>&1");
+    EXPECT_EQ(outcome.exit_code, 2) << setting;
+    const std::string name = setting.substr(0, setting.find('='));
+    EXPECT_NE(outcome.output.find(name), std::string::npos) << outcome.output;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  }
+}
+
+TEST(WeftInfo, TellsThatAFileIsNoFolder) {
+  EXPECT_NE(run("WEFT_RECORD_DIR=/etc/passwd \"$INFO\" 2>&1")
+                .output.find("WEFT_RECORD_DIR=/etc/passwd: it is no folder"),
+            std::string::npos);
+}
+
+TEST(WeftInfo, AcceptsWhatJoiningAcceptsAndCreatesNothing) {
+  const tests::TempFolder folder;
+  const std::string log = folder.path() / "log";
+  for (const std::string& setting :
+       {std::string("WEFT_ADDR=10.0.0.1:29400"), std::string("WEFT_BOOTSTRAP=alone WEFT_ADDR=-1"),
+        std::string("WEFT_COLL=broadcast=doubling"), "WEFT_RECORD_DIR=" + folder.path().string(),
+        std::string("WEFT_NUMA=off"), std::string("WEFT_PS_SERVERS=2"),
+        std::string("WEFT_SUBSCRIBE_ADDR=/nope/address"), "WEFT_LOG_FILE=" + log}) {
+    const auto outcome = run(setting + " \"$INFO\" 2>&1");
+    EXPECT_EQ(outcome.exit_code, 0) << setting << ": " << outcome.output;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(WeftInfo, EndsWithExitCode2IfItsOutputIsLost) {
+  EXPECT_EQ(run("\"$INFO\" >/dev/full 2>&1").exit_code, 2);
+  EXPECT_EQ(run("\"$INFO\" --json >/dev/full 2>&1").exit_code, 2);
 }
 
 }  // namespace

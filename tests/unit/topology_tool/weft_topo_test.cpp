@@ -106,6 +106,11 @@ TEST_F(WeftTopo, RefusesWhatCannotBeUsedWithOneLineAndExitCode2) {
   EXPECT_TRUE(outcome.has("WEFT_NIC")) << outcome.output;
 }
 
+TEST_F(WeftTopo, EndsWithExitCode2IfItsOutputIsLost) {
+  for (const char* arguments : {"--input $FILE", "--input $FILE --json", "doctor"})
+    EXPECT_EQ(run(std::string("$TOPO ") + arguments + " >/dev/full").exit_code, 2) << arguments;
+}
+
 TEST_F(WeftTopo, ComparesMachinesByExitCode) {
   EXPECT_EQ(run("$TOPO --diff $FILE $FILE").exit_code, 0);
   EXPECT_EQ(
