@@ -30,6 +30,7 @@ Bodies many_slots_bodies();
 Bodies dynamic_bodies();
 Bodies published_bodies();
 Bodies reader_bodies();
+Bodies late_read_bodies();
 Bodies teardown_bodies();
 Bodies attach_bodies();
 Bodies error_bodies();

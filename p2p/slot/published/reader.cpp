@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
@@ -88,22 +87,20 @@ void VersionReader::unpin(std::uint64_t buffer) noexcept {
   owner_.channel->notify();
 }
 
-Result<Newest> VersionReader::hold_newest(const char* operation, Deadline deadline) noexcept {
+Result<Newest> VersionReader::hold(const char* operation, std::span<const SlotRun> runs,
+                                   Deadline deadline) noexcept {
   if (held_.size() == kMaxHeld)
     return failure(Code::exhausted, operation,
                    formatted("{} versions are viewed at once", held_.size()),
                    "let arrivals go before viewing more");
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  // A read that was given up may still write to memory that is to be read into now.
-  if (local_.strays.hold(id_)) [[unlikely]] {
-    const auto completed = [this] { return !local_.strays.hold(id_); };
-    if (local_.waiter.wait(
-            completed, [] { return false; }, until) != WaitEnd::ready)
-      return failure(Code::timeout, operation,
-                     formatted("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
-                               owner_.host(), mesh_.suspicion(owner_.rank)),
-                     "is its host alive? a longer deadline: WEFT_TIMEOUT");
+  if (interrupted_) [[unlikely]] {
+    if (resume(runs)) return held_.back().version;
+    if (Status status = end_interrupted(operation, deadline); !status) return status;
   }
+  return hold_newest(operation, deadline);
+}
+
+Result<Newest> VersionReader::hold_newest(const char* operation, Deadline until) noexcept {
   for (;;) {
     if (!ready()) {
       const auto is_ready = [this] {
@@ -161,7 +158,8 @@ void VersionReader::count_reading(Newest version, std::uint64_t bytes) noexcept 
 
 Result<Arrival> VersionReader::view(Deadline deadline) noexcept {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  const auto version = hold_newest("view", until);
+  const SlotRun whole{0, spec_.shape.elements(), nullptr};
+  const auto version = hold("view", std::span(&whole, 1), until);
   if (!version.ok()) return version.status();
   Held& held = held_.back();
   const Tensor* tensor = nullptr;
@@ -174,136 +172,6 @@ Result<Arrival> VersionReader::view(Deadline deadline) noexcept {
     tensor = held.tensor.get();
   }
   return SlotAccess::viewed(*this, *tensor, held.version.version);
-}
-
-/// A view of memory that can't be loaded from here is a copy of it, fetched by the fabric.
-Status VersionReader::fetch(Held& held, Deadline deadline) noexcept {
-  try {
-    held.block = p2p::OwnedBlock(local_.data, bytes_);
-    held.tensor =
-        std::make_unique<Tensor>(Tensor::wrap(held.block.data(), spec_.dtype, spec_.shape));
-  } catch (...) {
-    drop_held(held_.size() - 1);
-    return caught_status();
-  }
-  const SlotRun whole{0, spec_.shape.elements(), held.block.data()};
-  const Status status = read(held, std::span(&whole, 1), nullptr, deadline);
-  if (!status.ok()) drop_held(held_.size() - 1);
-  return status;
-}
-
-Status VersionReader::plan_reading(p2p::Newest version, std::span<const SlotRun> runs,
-                                   bool proves) noexcept {
-  const std::size_t element = size_of(spec_.dtype);
-  const auto bytes_of = [&](const SlotRun& run) {
-    return static_cast<std::size_t>(run.count) * element;
-  };
-  std::size_t bounce_buffer_bytes = 0;
-  for (const SlotRun& run : runs)
-    if (!lands(run.to, bytes_of(run))) bounce_buffer_bytes += bytes_of(run);
-  const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
-  try {
-    if (!reading_) {
-      auto made = std::make_unique<p2p::Reading>();
-      made->words = p2p::OwnedBlock(local_.control, 2 * sizeof(std::uint64_t));
-      reading_ = std::move(made);
-    }
-    if (bounce_buffer_bytes > reading_->landing.block().bytes)
-      reading_->landing = p2p::OwnedBlock(local_.data, bounce_buffer_bytes);
-    auto& pieces = reading_->pieces;
-    pieces.clear();
-    pieces.reserve(runs.size() + 2);
-    if (proves) pieces.push_back({scratch_word(0), word, sizeof(std::uint64_t)});
-    std::byte* next = reading_->landing.data();
-    for (const SlotRun& run : runs) {
-      if (run.count == 0) continue;
-      const auto first = static_cast<std::size_t>(run.first) * element;
-      const bool direct = lands(run.to, bytes_of(run));
-      pieces.push_back(
-          {direct ? run.to : next, at(buffers_, version.buffer * stride_ + first), bytes_of(run)});
-      if (!direct) next += bytes_of(run);
-    }
-    if (proves) pieces.push_back({scratch_word(1), word, sizeof(std::uint64_t)});
-    reading_->get.pieces = pieces;
-  } catch (const Error& error) {
-    return failure(Code::exhausted, "get", error.detail().message, error.detail().hint);
-  } catch (const std::bad_alloc&) {
-    return failure(Code::exhausted, "get", "no memory for the list of runs", "");
-  }
-  return {};
-}
-
-/// Moves on what could not be read to where it belongs. Returns the bytes of all runs.
-std::uint64_t VersionReader::finish_reading(std::span<const SlotRun> runs) noexcept {
-  std::uint64_t moved = 0;
-  const std::byte* next = reading_->landing.data();
-  for (const SlotRun& run : runs) {
-    const std::size_t bytes = static_cast<std::size_t>(run.count) * size_of(spec_.dtype);
-    moved += bytes;
-    if (bytes == 0 || lands(run.to, bytes)) continue;  // an empty run may lead nowhere
-    std::memcpy(run.to, next, bytes);
-    next += bytes;
-    counters_.bytes_copied.add(bytes);
-  }
-  return moved;
-}
-
-/// One whole version, in one operation: where nothing keeps it from being overwritten, its word is
-/// read before the runs and after them. If it was overwritten, it is given up for the newest.
-Status VersionReader::read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
-                           Deadline deadline) noexcept {
-  const bool proves = !pins() && spec_.flow == Flow::credits;
-  for (;;) {
-    const Newest version = held.version;
-    Status status = plan_reading(version, runs, proves);
-    if (!status.ok()) return status;
-    if (!reading_->pieces.empty()) {
-      owner_.channel->get(reading_->get);
-      auto end = await_get(local_.waiter, reading_->get, deadline,
-                           [&] { return about(stats::Operation::view, version.version); });
-      if (!end) return unanswered(held, into);
-      status = std::move(*end);
-    }
-    if (!status.ok()) {
-      return altered(mesh_.disconnected(owner_.rank, status),
-                     [&](ErrorDetail& detail) { detail.slot = spec_.name; });
-    }
-    const auto is = [&](const std::byte* word) {
-      return std::memcmp(word, &version.version, sizeof version.version) == 0;
-    };
-    if (!proves || (is(scratch_word(0)) && is(scratch_word(1)))) {
-      count_reading(version, finish_reading(runs));
-      return {};
-    }
-    const auto newer = [&] { return newest().version > version.version; };
-    const WaitEnd end = local_.waiter.wait(
-        newer, [this] { return broken(); }, deadline,
-        [&] { return about(stats::Operation::view, version.version + 1); });
-    if (end != WaitEnd::ready) return no_newer_version("get", end);
-    held.version = newest();
-  }
-}
-
-Status VersionReader::unanswered(Held& held, const Tensor* into) noexcept {
-  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, held.version.version);
-  if (!reading_->get.cancel()) {
-    // A view's memory, or the caller's own.
-    const bool is_view = static_cast<bool>(held.block);
-    if (is_view) reading_->landing = std::move(held.block);
-    if (into != nullptr) reading_->tensor = *into;
-    reading_->is_bare = !is_view && into == nullptr;
-    local_.strays.keep(std::move(reading_), id_);
-  }
-  return altered(
-      failure(
-          Code::timeout, "get",
-          formatted("rank {} (host {}) has not answered: version {} was being read{}", owner_.rank,
-                    owner_.host(), held.version.version, mesh_.suspicion(owner_.rank)),
-          "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT"),
-      [&](ErrorDetail& detail) {
-        detail.sequence_expected = held.version.version;
-        detail.sequence_seen = seen_;
-      });
 }
 
 Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
@@ -343,7 +211,7 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
                                run.first + run.count, spec_.shape.elements()),
                      "runs must lie within the slot");
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  const auto version = hold_newest("get", until);
+  const auto version = hold("get", runs, until);
   if (!version.ok()) return version.status();
   const Status status = read(held_.back(), runs, into, until);
   drop_held(held_.size() - 1);

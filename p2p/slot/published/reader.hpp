@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "p2p/slot/attach/awaited.hpp"
@@ -32,6 +35,7 @@ class VersionReader final : public RemoteEnd {
   bool ready() const noexcept;
   void see_again() noexcept;
   void before_wait() const noexcept {}
+  void drop_pending() noexcept override;
   /// The version that a wait for a newer one lacks.
   p2p::Awaited awaited() const;
 
@@ -50,21 +54,46 @@ class VersionReader final : public RemoteEnd {
   p2p::Newest newest() const noexcept;
   bool pin(p2p::Newest version) noexcept;
   void unpin(std::uint64_t buffer) noexcept;
-  Result<p2p::Newest> hold_newest(const char* operation, Deadline deadline) noexcept;
+  /// Holds the version to read `runs` of: that of the interrupted read if it is of the same runs,
+  /// or else the newest.
+  Result<p2p::Newest> hold(const char* operation, std::span<const SlotRun> runs,
+                           Deadline deadline) noexcept;
+  Result<p2p::Newest> hold_newest(const char* operation, Deadline until) noexcept;
   void drop_held(std::size_t index) noexcept;
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const noexcept;
   void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
 
-  // Through the fabric.
+  // Through the fabric: reader_reads.cpp.
   Status fetch(Held& held, Deadline deadline) noexcept;
   Status get_runs(std::span<const SlotRun> runs, const Tensor* into, Deadline deadline) noexcept;
-  /// `into`: a handle of the runs' memory, if there is one.
+  /// `into`: a handle of the runs' memory, if there is one. Goes on with an interrupted read.
   Status read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
               Deadline deadline) noexcept;
-  /// The owner's host does not answer in time: memory that a NIC may still write stays lent.
-  Status unanswered(Held& held, const Tensor* into) noexcept;
-  Status plan_reading(p2p::Newest version, std::span<const SlotRun> runs, bool proves) noexcept;
+  /// The read is not over at the deadline: it goes on, or is given up.
+  Status unanswered(p2p::Newest version, const Tensor* into) noexcept;
+  Status start_reading(p2p::Newest version, std::span<const SlotRun> runs) noexcept;
+  Status plan_reading(p2p::Newest version, std::span<const SlotRun> runs) noexcept;
   std::uint64_t finish_reading(std::span<const SlotRun> runs) noexcept;
+  /// Goes through the pieces of a planned reading of `runs`.
+  template <typename Visit>
+  void for_each_piece(p2p::Newest version, std::span<const SlotRun> runs, const Visit& visit) const;
+  /// Holds the interrupted read's version again, if that read is one of `runs` and may go on.
+  bool resume(std::span<const SlotRun> runs) noexcept;
+  bool is_same_read(std::span<const SlotRun> runs) const noexcept;
+  /// Cancels the interrupted read, or waits for its end where a NIC may still write.
+  Status end_interrupted(const char* operation, Deadline deadline) noexcept;
+  std::string unanswered_text(std::string_view what) const;
+  const char* unanswered_hint() const noexcept;
+  /// Whether a version's word is read before the runs and after them, since nothing keeps the
+  /// version from being overwritten.
+  bool proves() const noexcept { return !pins() && spec_.flow == Flow::credits; }
+  std::size_t bytes_of(const SlotRun& run) const noexcept {
+    return static_cast<std::size_t>(run.count) * size_of(spec_.dtype);
+  }
+  /// Whether a run is read straight into the caller's memory.
+  bool is_direct(const SlotRun& run) const noexcept {
+    return !lands_all_ && lands(run.to, bytes_of(run));
+  }
   /// Whether the fabric can read into memory of this rank.
   bool lands(const std::byte* to, std::size_t bytes) const noexcept {
     return owner_.channel->capabilities().copies || local_.reachable(to, bytes);
@@ -85,8 +114,15 @@ class VersionReader final : public RemoteEnd {
   std::vector<Tensor> views_;  ///< by buffer
   std::uint64_t seen_ = 0;     ///< newest version viewed
   std::vector<Held> held_;
-  /// Made when first used; its landing is for runs whose memory the fabric can't reach.
+  /// Made when first used; its landing is for views, for runs whose memory the fabric can't reach,
+  /// and for all runs of reads that must outlast a call.
   std::unique_ptr<p2p::Reading> reading_;
+  bool lands_all_ = false;  ///< the reading touches no memory of the caller
+  /// A get was given up at its deadline. The next one lands first, so it can go on after a timeout
+  /// without writing into the caller's memory.
+  bool is_slow_ = false;
+  bool is_given_up_ = false;  ///< the interrupted read will not be whole: it is only waited for
+  std::optional<p2p::Newest> interrupted_;  ///< what `reading_` goes on reading between two calls
 };
 
 }  // namespace weft::detail

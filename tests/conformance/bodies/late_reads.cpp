@@ -1,0 +1,143 @@
+// Readers whose deadlines are much shorter than a transfer, and who call again and again.
+#include <algorithm>
+#include <array>
+
+#include "tests/conformance/body.hpp"
+#include "tests/conformance/meeting.hpp"
+#include "tests/conformance/ring.hpp"
+
+namespace weft::conformance {
+namespace {
+
+using tests::fill;
+using tests::pattern_of;
+
+constexpr std::int64_t kBytes = 400'000;
+constexpr std::uint64_t kMine = 77;
+const PublishedSpec kSpec{.name = "large", .dtype = DType::u8, .shape = {kBytes}, .depth = 4};
+
+Deadline at_once() { return Deadline::after(std::chrono::microseconds(1)); }
+
+void publish(const Check& check, PublishedSlot& slot, int rank, std::uint64_t version) {
+  const auto buffer = check.ok(slot.next(), "next");
+  fill(buffer, pattern_of(rank, 1, version));
+  check.ok(slot.publish(), "publish");
+}
+
+/// Whether a get that timed out may still write into the caller's memory.
+bool lends_memory(const World& world) {
+  for (const PathReport& path : world.report().paths)
+    if (path.peer == next_of(world))
+      return path.fabric != "shm" && path.fabric != "tcp" && path.fabric != "sim";
+  return true;
+}
+
+/// Repeats a call that ends in time until it succeeds.
+template <typename Call>
+void repeat(const Check& check, Meeting& meeting, const Call& call, std::string_view what) {
+  const bool ended = meeting.soon([&] {
+    const Status status = call();
+    if (status.code() == Code::timeout) return false;
+    check.ok(status, what);
+    return true;
+  });
+  check(ended, what);
+}
+
+void ends_though_each_call_times_out(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  PublishedEdge edge(world, kSpec);
+  const int owner = next_of(world);
+  const auto into = world.allocate(DType::u8, {kBytes});
+  const auto other = world.allocate(DType::u8, {kBytes});
+  publish(check, edge.slot, world.rank(), 1);
+  meeting.wait();
+  Arrival view;
+  repeat(
+      check, meeting,
+      [&] {
+        auto viewed = edge.reader.view(at_once());
+        if (viewed.ok()) view = *std::move(viewed);
+        return viewed.status();
+      },
+      "a view, again and again");
+  check.equal(view.sequence(), 1U, "version viewed");
+  check.holds(view.tensor(), pattern_of(owner, 1, 1), "version viewed");
+  view.release();
+  const bool is_lent = lends_memory(world);
+  for (int round = 0; round < 2; ++round) {
+    edge.reader.see_again();
+    repeat(
+        check, meeting,
+        [&] {
+          Status status = edge.reader.get(into, at_once());
+          if (status.ok() || is_lent) return status;
+          fill(into, kMine);
+          meeting.pause(std::chrono::microseconds(100));
+          check.holds(into, kMine, "memory that nothing is being got into");
+          return status;
+        },
+        "a get, again and again");
+    check.holds(into, pattern_of(owner, 1, 1), "version got");
+  }
+  // One read is given up for another.
+  edge.reader.see_again();
+  (void)edge.reader.get(into, at_once());
+  edge.reader.see_again();
+  fill(other, kMine);
+  constexpr std::int64_t kFirst = 1000;
+  const std::array runs{SlotRun{0, kFirst, other.data()},
+                        SlotRun{kBytes / 2, kBytes / 2, other.data() + kBytes / 2}};
+  repeat(
+      check, meeting, [&] { return edge.reader.get(runs, at_once()); }, "runs, again and again");
+  fill(into, pattern_of(owner, 1, 1));
+  check(std::equal(into.data() + kBytes / 2, into.data() + kBytes, other.data() + kBytes / 2) &&
+            std::equal(into.data(), into.data() + kFirst, other.data()),
+        "the runs hold the version");
+  meeting.wait();
+}
+
+void ends_while_its_owner_publishes(World& world) {
+  constexpr std::uint64_t kVersions = 20;
+  constexpr int kCallsEach = 16;
+  const Check check(world);
+  Meeting meeting(world);
+  PublishedEdge edge(world, kSpec);
+  const auto into = world.allocate(DType::u8, {kBytes});
+  std::uint64_t version = 1;
+  publish(check, edge.slot, world.rank(), version);
+  meeting.wait();
+  std::uint64_t seen = 0;
+  int calls = 0;
+  repeat(
+      check, meeting,
+      [&] {
+        if (++calls % kCallsEach == 0 && version < kVersions)
+          publish(check, edge.slot, world.rank(), ++version);
+        auto view = edge.reader.view(at_once());
+        if (!view.ok()) return view.status();
+        check(view->sequence() > seen, "a version came twice");
+        seen = view->sequence();
+        check.holds(view->tensor(), pattern_of(next_of(world), 1, seen), "version viewed");
+        return Status();
+      },
+      "a view of one of many versions");
+  while (version < kVersions) publish(check, edge.slot, world.rank(), ++version);
+  meeting.wait();
+  // The read that went on meanwhile is proved whole, or begins anew with the newest version.
+  edge.reader.see_again();
+  repeat(
+      check, meeting, [&] { return edge.reader.get(into, at_once()); }, "a get of the newest");
+  check.holds(into, pattern_of(next_of(world), 1, kVersions), "the newest version");
+  meeting.wait();
+}
+
+}  // namespace
+
+Bodies late_read_bodies() {
+  return {{"ends_though_each_call_times_out", ends_though_each_call_times_out},
+          {"ends_while_its_owner_publishes", ends_while_its_owner_publishes}};
+}
+
+}  // namespace weft::conformance
