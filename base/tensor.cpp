@@ -1,5 +1,6 @@
 #include "weft/tensor.hpp"
 #include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
 
 #include "weft/error.hpp"
 
@@ -101,6 +102,7 @@ std::string Shape::text() const { return list({dims_.data(), count_}); }
 Tensor::Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype,
                const Shape& shape)
     : bytes_(bytes_of(dtype, shape)), dtype_(dtype), shape_(shape), storage_(std::move(storage)) {
+  check_dtype("tensor", dtype);
   const auto held = storage_ ? storage_->bytes() : 0;
   if (offset > held || bytes_ > held - offset)
     throw_error(Code::bad_argument, "tensor",
@@ -186,7 +188,8 @@ Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
   if (!dense_)
     throw_error(Code::bad_argument, "part", text() + " is not dense",
                 "take the part before the slice, or slice again");
-  const auto held = static_cast<std::int64_t>(bytes_ / size_of(dtype_));
+  const auto held =
+      bytes_ == 0 ? std::int64_t{0} : static_cast<std::int64_t>(bytes_ / size_of(dtype_));
   if (first < 0 || first > held || shape.elements() > held - first)
     throw_error(Code::bad_argument, "part",
                 describe(dtype_, shape) + " from element " + std::to_string(first) +

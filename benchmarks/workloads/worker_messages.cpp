@@ -133,13 +133,13 @@ class Rate {
       requests_[i] = messages_.isend(1, 0, tensors_[i]);
     }
     messages_.wait_all(requests_).or_throw();
-    messages_.recv(1, 1, Tensor()).status().or_throw();
+    messages_.recv(1, 1, nothing_).status().or_throw();
   }
   void receive() {
     for (std::size_t i = 0; i < kWindow; ++i) requests_[i] = messages_.irecv(0, 0, tensors_[i]);
     messages_.wait_all(requests_).or_throw();
     inspect();
-    messages_.send(0, 1, Tensor()).or_throw();
+    messages_.send(0, 1, nothing_).or_throw();
   }
   void write() {
     for (std::size_t i = 0; i < kWindow; ++i) {
@@ -173,6 +173,7 @@ class Rate {
   std::size_t size_;
   std::vector<Tensor> tensors_;
   std::vector<MessageRequest> requests_;
+  Tensor nothing_ = Tensor::wrap(nullptr, DType::u8, {0});
   std::uint64_t window_ = 0;
 };
 

@@ -29,6 +29,7 @@ static_assert(WEFT_CODE_FORKED == static_cast<int>(Code::forked));
 static_assert(WEFT_CODE_PATH_FAILED == static_cast<int>(Code::path_failed));
 static_assert(WEFT_CODE_FENCED == static_cast<int>(Code::fenced));
 static_assert(WEFT_CODE_PARTITIONED == static_cast<int>(Code::partitioned));
+static_assert(WEFT_CODE_UNDER_WAY > static_cast<int>(Code::partitioned), "it stands for no Code");
 
 static_assert(WEFT_DTYPE_F64 == static_cast<int>(DType::f64));
 static_assert(WEFT_DTYPE_F32 == static_cast<int>(DType::f32));

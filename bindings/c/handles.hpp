@@ -24,6 +24,7 @@ struct weft_slot {
 struct weft_remote_slot {
   weft::RemoteSlot remote;
   weft_world* world;
+  weft::Request under_way{};  ///< the put that outlived its call; must not outlive `remote`
 };
 
 struct weft_arrival {

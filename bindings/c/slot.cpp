@@ -19,6 +19,25 @@ weft::SlotSpec spec_of(const char* operation, const weft_slot_spec* given_spec) 
   return spec;
 }
 
+/// A timeout of C++, told in the terms of this API: with this code and this hint.
+weft_code remember_late(weft_code code, const weft::Status& status, const char* hint) {
+  return remember(
+      code, weft::altered(status, [&](weft::ErrorDetail& detail) { detail.hint = hint; }).text());
+}
+
+/// Waits for the put that an earlier call has left under way, if there is one.
+weft::Status wait_for_put(weft_remote_slot& remote, weft::Deadline until) {
+  auto status = remote.under_way.wait(until);
+  if (status.code() != weft::Code::timeout && status.code() != weft::Code::forked)
+    remote.under_way = {};
+  return status;
+}
+
+weft_code remember_under_way(const weft::Status& status) {
+  return remember_late(WEFT_CODE_UNDER_WAY, status,
+                       "the tensor stays lent until weft_put_wait returns another code");
+}
+
 }  // namespace
 
 weft_code weft_slot_expose(weft_world* world, const weft_slot_spec* spec, weft_slot** slot) {
@@ -82,17 +101,36 @@ weft_code weft_remote_slot_close(weft_remote_slot* remote) {
 
 weft_code weft_put(weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds) {
   return guarded([&] {
-    auto& to = given("put", "remote", remote).remote;
+    auto& to = given("put", "remote", remote);
     const auto& from = given("put", "tensor", tensor).tensor;
     const auto until = deadline("put", timeout_seconds);
-    auto request = to.put(from);
-    const auto status = request.wait(until);
-    if (status.code() != weft::Code::timeout) return status.ok() ? WEFT_CODE_OK : remember(status);
-    // The caller gets no request to wait for later, so nothing may stay pending.
-    (void)request.cancel();
-    const auto withdrawn = request.wait();
-    if (withdrawn.ok()) return WEFT_CODE_OK;
-    return remember(withdrawn.code() == weft::Code::cancelled ? status : withdrawn);
+    const auto earlier = wait_for_put(to, until);
+    if (earlier.code() == weft::Code::timeout)
+      return remember_late(WEFT_CODE_TIMEOUT, earlier,
+                           "that is the put before; nothing was sent of this one");
+    if (!earlier.ok()) return remember(earlier);
+    auto request = to.remote.put(from);
+    auto status = request.wait(until);
+    if (status.code() == weft::Code::timeout) {
+      if (request.cancel().code() == weft::Code::cancelled)
+        return remember_late(WEFT_CODE_TIMEOUT, status,
+                             "is the owner at the same step? the put was withdrawn");
+      // It has begun, or ended meanwhile.
+      status = request.wait(weft::Deadline::after({}));
+    }
+    if (status.ok()) return WEFT_CODE_OK;
+    if (status.code() != weft::Code::timeout) return remember(status);
+    to.under_way = request;
+    return remember_under_way(status);
+  });
+}
+
+weft_code weft_put_wait(weft_remote_slot* remote, double timeout_seconds) {
+  return guarded([&] {
+    auto& to = in_rank("put_wait", "remote", remote);
+    const auto status = wait_for_put(to, deadline("put_wait", timeout_seconds));
+    if (status.ok()) return WEFT_CODE_OK;
+    return status.code() == weft::Code::timeout ? remember_under_way(status) : remember(status);
   });
 }
 

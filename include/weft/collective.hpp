@@ -93,7 +93,8 @@ enum class Algorithm : std::uint8_t {
 /// The description of one collective operation on this rank's tensors, made by the functions below.
 /// A value, which does nothing by itself; it holds handles of its tensors.
 ///
-/// Tensors must be dense. Shapes are ignored: the elements are taken in order, and all tensors of a
+/// Tensors must be dense and have memory (Tensor), except those that a rank's part of the call does
+/// not use. Shapes are ignored: the elements are taken in order, and all tensors of a
 /// call have one dtype. `in` and `out` may be the same memory (all_reduce, reduce, scan,
 /// all_to_all), `in` may be this rank's part of `out` (all_gather, gather), and `out` may be this
 /// rank's part of `in` (reduce_scatter, scatter). Any other overlap is Code::bad_argument.

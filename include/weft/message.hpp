@@ -93,7 +93,8 @@ class [[nodiscard]] WEFT_API MessageRequest {
 };
 
 /// Sends and receives between any two ranks of a world. A message is the bytes of one dense tensor
-/// and a tag; dtype and shape are not sent.
+/// and a tag; dtype and shape are not sent. A tensor without elements (shape {0}) makes an empty
+/// message; one without memory (Tensor) is Code::bad_argument.
 ///
 /// Order: of the messages from one rank to another, a receive takes the first sent that matches,
 /// and a message goes to the first posted receive that matches it.

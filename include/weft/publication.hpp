@@ -82,7 +82,7 @@ class WEFT_API Publication {
   /// Copies them before it returns, after the first version the changed rows only; so the tensors
   /// remain the caller's. Never waits for a subscriber. `step` is any number of the caller's;
   /// readers get it by Reader::step(). Errors: mismatch (tensors that differ from the specs),
-  /// exhausted, forked.
+  /// bad_argument (a tensor without memory), exhausted, forked.
   Status publish(std::span<const Tensor> tensors, std::uint64_t step = 0) noexcept;
 
   /// The newest version, counted from 1; 0 before the first publish().
@@ -164,7 +164,8 @@ class WEFT_API Reader {
   /// Receives versions in place into `tensors` (dense, one for each spec, in their order) instead
   /// of the reader's buffers. Call it before the first pull. The reader holds handles; the caller
   /// must not use the tensors during a pull. A failed pull leaves a mix of two versions in them:
-  /// whole() is false until a pull succeeds. Throws Error: mismatch, bad_argument.
+  /// whole() is false until a pull succeeds. Throws Error: mismatch, bad_argument (a version was
+  /// pulled already, or a tensor has no memory).
   void receive_into(std::vector<Tensor> tensors);
 
   /// Takes the newest version if it is newer than version(). Waits only while there is no version

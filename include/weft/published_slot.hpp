@@ -82,15 +82,17 @@ class WEFT_API PublishedReader {
   /// Where the owner's memory can't be loaded from, the version is read first. After a timeout the
   /// read goes on, and the next view() waits for it, though newer versions may be out by then.
   Result<Arrival> view(Deadline deadline = {}) noexcept;
-  /// Copies the same version into `into`, whose dtype and shape must be the slot's. After a timeout
-  /// nothing was got, `into` must not be read, and further calls for the same elements go on with
-  /// one read in weft's own memory: calls with short deadlines end too, however long the transfer
-  /// takes. By RDMA a NIC may still write `into` after the first such timeout: the memory stays
-  /// lent until the next view() or get() of this end, which waits for the NIC first, or until this
-  /// end is destroyed, which fails the path if it must. The tensor's handle is held that long;
-  /// memory of runs must stay valid that long.
+  /// Copies the same version into `into`, whose dtype and shape must be the slot's (else mismatch)
+  /// and which must have memory (else bad_argument). After a timeout nothing was got, `into` must
+  /// not be read, and further calls for the same elements go on with one read in weft's own memory:
+  /// calls with short deadlines end too, however long the transfer takes. By RDMA a NIC may still
+  /// write `into` after the first such timeout: the memory stays lent until the next view() or get()
+  /// of this end, which waits for the NIC first, or until this end is destroyed, which fails the
+  /// path if it must. The tensor's handle is held that long; memory of runs must stay valid that
+  /// long.
   Status get(const Tensor& into, Deadline deadline = {}) noexcept;
   /// The same for the given runs of elements only, each with its own target: one operation.
+  /// bad_argument if a run leaves the slot, or has elements and no target.
   Status get(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;
   /// Whether view() would return at once.
   bool ready() const noexcept;

@@ -139,8 +139,8 @@ class WEFT_API Rendezvous {
   /// because the receiver must first be told a new shape. A tensor outside the rank's arenas that
   /// was not adopted is cloned at once and never lent. Errors: timeout (a limit on parked tensors
   /// is reached; names the receiver and the oldest key that it has not fetched; `tensor` is not
-  /// offered), bad_argument (also: this key and step were offered before), peer_failed, peer_left,
-  /// closed, exhausted.
+  /// offered), bad_argument (also: this key and step were offered before, or `tensor` has no
+  /// memory), peer_failed, peer_left, closed, exhausted.
   Status send(int to, std::string_view key, std::uint64_t step, const Tensor& tensor,
               Deadline deadline = {}) noexcept;
   /// Offers a tensor without content: the receiver's Received::is_dead is true. Errors: as send().

@@ -89,7 +89,8 @@ class WEFT_API RemoteSignal {
                                      Deadline deadline = {}) noexcept;
   /// Puts `tensor` into `slot`, waits until it is delivered (Until::delivered), then adds `amount`:
   /// a rank that sees the new value also sees the tensor. Nothing is added if the put fails.
-  /// Errors: bad_argument (`slot` has another owner), those of the put and of add().
+  /// Errors: bad_argument (`slot` has another owner, or was attached by another world), those of
+  /// the put and of add().
   Status put(RemoteSlot& slot, const Tensor& tensor, std::uint64_t amount,
              Deadline deadline = {}) noexcept;
 

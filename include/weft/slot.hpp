@@ -16,6 +16,8 @@
 
 namespace weft {
 
+class RemoteSignal;
+
 /// How a slot's writer is kept from overwriting what a reader still reads.
 enum class Flow : std::uint8_t {
   credits,  ///< the writer waits for the reader's credits
@@ -183,11 +185,12 @@ class WEFT_API RemoteSlot {
   int owner() const noexcept;
 
   /// Moves the tensor into the slot's next buffer and notifies the owner. dtype and shape must be
-  /// the slot's. The tensor is lent until the request has ended, and its handle held until then,
-  /// even if this end goes first. Without a credit the put stays pending (at most 64 of them; then
-  /// exhausted). A tensor outside the world's arena is staged first: counted as copied. Strides
-  /// cost no packing. Into a dynamic slot, a tensor stays lent until the owner has read it,
-  /// whatever `until` says, and a tensor with strides is packed first.
+  /// the slot's (else mismatch), and the tensor must have memory (else bad_argument). The tensor is
+  /// lent until the request has ended, and its handle held until then, even if this end goes first.
+  /// Without a credit the put stays pending (at most 64 of them; then exhausted). A tensor outside
+  /// the world's arena is staged first: counted as copied. Strides cost no packing. Into a dynamic
+  /// slot, a tensor stays lent until the owner has read it, whatever `until` says, and a tensor
+  /// with strides is packed first.
   Request put(const Tensor& tensor, Until until = Until::reusable) noexcept;
   /// The same for several tensors of the slot's dtype whose elements, in this order, fill the
   /// slot's shape: one operation. Not into a dynamic slot.
@@ -204,6 +207,7 @@ class WEFT_API RemoteSlot {
   void use_queue_pair(int index);
 
  private:
+  friend class RemoteSignal;
   friend class World;
   explicit RemoteSlot(std::shared_ptr<detail::PutWriter> state) noexcept;
   std::shared_ptr<detail::PutWriter> state_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "weft/api.hpp"
 
@@ -105,10 +106,24 @@ class WEFT_API Storage {
 /// without a copy; World::adopt makes them from the user's own memory; Tensor::wrap only describes
 /// memory that the user owns and keeps alive. Thread-safety: the handle is a value; guarding the
 /// elements is up to the user.
+///
+/// A tensor that has elements by its shape but no memory for them is refused by every call that
+/// would read or write its elements (Code::bad_argument): one that was default-constructed (a
+/// scalar by its shape), moved from, or wrapped around a null pointer.
 class WEFT_API Tensor {
  public:
   Tensor() noexcept = default;
-  /// A dense tensor at byte `offset` of `storage`, whose ownership it shares.
+  Tensor(const Tensor&) noexcept = default;
+  Tensor& operator=(const Tensor&) noexcept = default;
+  /// Leaves `other` without memory.
+  Tensor(Tensor&& other) noexcept { take(other); }
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
+  ~Tensor() = default;
+  /// A dense tensor at byte `offset` of `storage`, whose ownership it shares. Throws
+  /// Error(bad_argument) if it does not lie within `storage`, or if `dtype` is no value of DType.
   Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype, const Shape& shape);
   /// Describes the user's memory at `data`, without owning or registering it: the caller keeps it
   /// alive, and a put from it is staged (copied).
@@ -158,6 +173,15 @@ class WEFT_API Tensor {
  private:
   [[noreturn]] void refuse_element(DType asked) const;
   void settle_density() noexcept;
+  void take(Tensor& other) noexcept {
+    data_ = std::exchange(other.data_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+    dtype_ = other.dtype_;
+    dense_ = other.dense_;
+    shape_ = other.shape_;
+    strides_ = other.strides_;
+    storage_ = std::move(other.storage_);
+  }
 
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;

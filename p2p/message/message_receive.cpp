@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/tensor_checks.hpp"
 #include "p2p/message/waiting.hpp"
 
 namespace weft::detail {
@@ -18,8 +19,8 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
                                        Deadline deadline) noexcept {
   // Fast path: nothing else is under way, so the source's next message either is here or has not
   // come.
-  if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense())
-      [[likely]] {
+  if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense() &&
+      !lacks_memory(into)) [[likely]] {
     IncomingRing* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
       if (!ring->ready()) deadline = resolve(deadline);
@@ -212,7 +213,7 @@ void MessageState::fail_posted(int from, const Status& why) noexcept {
 }
 
 Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadline) noexcept {
-  if (Status status = check("probe", from == kAnySource ? local_.rank : from, {}); !status.ok())
+  if (Status status = check("probe", from == kAnySource ? local_.rank : from); !status.ok())
     return status;
   Found found;
   Status none;
@@ -234,7 +235,7 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
 }
 
 std::optional<MessageInfo> MessageState::iprobe(int from, const Tag& tag) noexcept {
-  if (!check("probe", from == kAnySource ? local_.rank : from, {}).ok()) return std::nullopt;
+  if (!check("probe", from == kAnySource ? local_.rank : from).ok()) return std::nullopt;
   local_.waiter.poll_and_progress();
   progress();
   const Found found = find_kept(from, tag);

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/tensor_checks.hpp"
 #include "p2p/message/waiting.hpp"
 
 namespace weft::detail {
@@ -37,7 +38,8 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
 }
 
 MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
-  const bool fits = tensor.dense() && tensor.bytes() <= Geometry::kLongPayload;
+  const bool fits =
+      tensor.dense() && tensor.bytes() <= Geometry::kLongPayload && !lacks_memory(tensor);
   if (to >= 0 && to < local_.size && fits) [[likely]] {
     OutgoingRing* const outgoing = outgoing_at(to);
     if (outgoing != nullptr && outgoing->is_open() && !outgoing->peer().gone() &&

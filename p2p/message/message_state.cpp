@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/tensor_checks.hpp"
 #include "p2p/message/waiting.hpp"
 
 namespace weft::detail {
@@ -67,15 +68,22 @@ Status MessageState::gone(const char* operation, int peer) const noexcept {
   });
 }
 
+Status MessageState::check(const char* operation, int rank) const noexcept {
+  if (rank >= 0 && rank < local_.size) return {};
+  return failure(Code::bad_argument, operation, -1,
+                 formatted("there is no rank {} in a job of {}", rank, local_.size),
+                 formatted("ranks go from 0 to {}", local_.size - 1));
+}
+
 Status MessageState::check(const char* operation, int rank, const Tensor& tensor) const noexcept {
-  if (rank < 0 || rank >= local_.size)
-    return failure(Code::bad_argument, operation, -1,
-                   formatted("there is no rank {} in a job of {}", rank, local_.size),
-                   formatted("ranks go from 0 to {}", local_.size - 1));
-  if (!tensor.dense() || (tensor.empty() && tensor.bytes() != 0))
+  if (Status status = check(operation, rank); !status.ok()) return status;
+  if (lacks_memory(tensor))
+    return failure(Code::bad_argument, operation, rank,
+                   text_or_empty([&] { return no_memory("the tensor", tensor); }),
+                   "an empty message is that of a tensor without elements, of shape {0}");
+  if (!tensor.dense())
     return failure(Code::bad_argument, operation, rank, text_or_empty([&] {
-                     return fmt::format("the tensor {} {}", tensor.text(),
-                                        tensor.empty() ? "has no memory" : "has strides");
+                     return fmt::format("the tensor {} has strides", tensor.text());
                    }),
                    "messages move the bytes of one dense tensor");
   return {};

@@ -126,6 +126,7 @@ class MessageState final : public p2p::Progressable {
   void on_ring_wanted(p2p::Peer& peer, std::span<const std::byte> bytes);
 
   // Both directions.
+  Status check(const char* operation, int rank) const noexcept;
   Status check(const char* operation, int rank, const Tensor& tensor) const noexcept;
   /// Takes arrived messages, sends queued ones, and ends the operations of peers that are gone.
   void progress() noexcept;

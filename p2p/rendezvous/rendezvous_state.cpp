@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/tensor_checks.hpp"
 
 namespace weft::detail {
 
@@ -186,14 +187,13 @@ Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
 Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
                              Deadline deadline) noexcept {
   if (Status status = refuse("send", to, at); !status.ok()) return status;
+  if (lacks_memory(tensor))
+    return with(to).failure(Code::bad_argument, "send", at,
+                            text_or_empty([&] { return no_memory("the tensor", tensor); }),
+                            kGiveMemory);
   Content content;
   content.metadata = {.dtype = tensor.dtype(), .shape = tensor.shape()};
   if (content.metadata.bytes() != 0) {
-    if (tensor.empty())
-      return with(to).failure(Code::bad_argument, "send", at, text_or_empty([&] {
-                                return fmt::format("the tensor {} has no memory", tensor.text());
-                              }),
-                              "");
     content.tensor = tensor;
     if (tensor.arena() != local_.data.get() && tensor.arena() != local_.adopted.get() &&
         !local_.reachable(tensor.data(), tensor.extent())) {

@@ -4,6 +4,7 @@
 #include "base/control_call.hpp"
 #include "base/formatted.hpp"
 #include "p2p/signal/signal_table.hpp"
+#include "p2p/slot/put/writer.hpp"
 
 namespace weft {
 
@@ -84,6 +85,10 @@ Status RemoteSignal::put(RemoteSlot& slot, const Tensor& tensor, std::uint64_t a
         Code::bad_argument, "put", *state_,
         formatted("the slot is rank {}'s, the signal rank {}'s", slot.owner(), owner()),
         "a signal follows puts to its own owner");
+  if (&slot.state_->owner() != &state_->owner)
+    return state_->table.failure(Code::bad_argument, "put", *state_,
+                                 "the slot was attached by another world than the signal",
+                                 "attach both by one world");
   if (Status status = slot.put(tensor, Until::delivered).wait(deadline); !status.ok())
     return status;
   return add(amount);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/tensor_checks.hpp"
+
 namespace weft::p2p {
 namespace {
 
@@ -19,6 +21,14 @@ void check_spec(const char* operation, const Contract& spec) {
            fmt::format("slot names have 1 to {} bytes", kMaxSlotName));
   if (name.find('\0') != std::string::npos)
     refuse(operation, "", "its name holds a NUL byte", "slot names are plain text");
+  if (!is_dtype(spec.dtype)) refuse(operation, name, no_such_dtype(spec.dtype), kUseDType);
+  if (spec.flow > Flow::unsafe_synchronous)
+    refuse(operation, name, fmt::format("flow {} does not exist", static_cast<int>(spec.flow)),
+           "use a value of weft::Flow");
+  if (spec.placement > Placement::dynamic)
+    refuse(operation, name,
+           fmt::format("placement {} does not exist", static_cast<int>(spec.placement)),
+           "use a value of weft::Placement");
   const bool dynamic = spec.placement == Placement::dynamic;
   const std::uint32_t most = dynamic ? kMaxDynamicDepth : kMaxDepth;
   if (spec.depth == 0 || spec.depth > most)

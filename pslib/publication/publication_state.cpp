@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
 #include "pslib/publication/wire.hpp"
 
 namespace weft::pslib::detail {
@@ -34,6 +35,8 @@ void check(const std::string& name, std::span<const PublishedTensor> specs,
     if (spec.name.size() > kMostTensorName)
       refuse(fmt::format("a tensor's name of {} bytes", spec.name.size()),
              fmt::format("at most {}", kMostTensorName));
+    if (!is_dtype(spec.dtype))
+      refuse(fmt::format("tensor '{}': {}", spec.name, no_such_dtype(spec.dtype)), kUseDType);
     if (!names.insert(spec.name).second)
       refuse(fmt::format("two tensors are called '{}'", spec.name), "a name of its own for each");
   }
@@ -59,8 +62,8 @@ PublicationState::PublicationState(std::string name, std::vector<PublishedTensor
       snapshots_(std::make_shared<const PublishedLayout>(specs_), options) {}
 
 TensorPlaces PublicationState::places_of(std::span<const Tensor> tensors) const {
-  const auto refuse = [&](const std::string& message) {
-    throw Error(ErrorDetail{.code = Code::mismatch,
+  const auto refuse = [&](const std::string& message, Code code = Code::mismatch) {
+    throw Error(ErrorDetail{.code = code,
                             .operation = "publish",
                             .message = message,
                             .hint = "dense tensors of the publication's own specs, in their order",
@@ -72,6 +75,9 @@ TensorPlaces PublicationState::places_of(std::span<const Tensor> tensors) const 
   TensorPlaces places;
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     const Tensor& tensor = tensors[i];
+    if (lacks_memory(tensor))
+      refuse(fmt::format("tensor {} ('{}'): {}", i, specs_[i].name, no_memory("given was", tensor)),
+             Code::bad_argument);
     if (tensor.dtype() != specs_[i].dtype || tensor.shape() != specs_[i].shape || !tensor.dense())
       refuse(fmt::format("tensor {} ('{}') is {}{}, given was {}{}", i, specs_[i].name,
                          weft::name(specs_[i].dtype), specs_[i].shape.text(), tensor.text(),

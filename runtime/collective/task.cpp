@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "base/mix64.hpp"
+#include "base/tensor_checks.hpp"
 
 namespace weft::detail {
 namespace {
@@ -47,7 +48,13 @@ void want(const Call& call, const char* which, const Tensor& tensor, std::int64_
            "see which parts every rank gives and gets");
 }
 
+void want_memory(const Call& call, const char* which, const Tensor& tensor) {
+  if (lacks_memory(tensor)) refuse(call, no_memory(which, tensor), kGiveMemory);
+}
+
 void check_tensors(const Call& call) {
+  for (const Tensor* tensor : {&call.in, &call.out})
+    if (!is_dtype(tensor->dtype())) refuse(call, no_such_dtype(tensor->dtype()), kUseDType);
   if (!call.in.dense() || !call.out.dense())
     refuse(call, "a tensor has strides", "give dense tensors");
   if (!call.in.empty() && !call.out.empty() && call.in.dtype() != call.out.dtype())
@@ -94,6 +101,9 @@ Task make_task(const Call& call, int rank, int size) {
   if (call.kind > Kind::scan)
     refuse(call, fmt::format("operation {} does not exist", static_cast<int>(call.kind)),
            "use a value of weft::CollectiveKind");
+  if (call.algorithm > Algorithm::two_level)
+    refuse(call, fmt::format("algorithm {} does not exist", static_cast<int>(call.algorithm)),
+           "use a value of weft::Algorithm");
   check_tensors(call);
   Task task;
   const bool rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce ||
@@ -106,10 +116,12 @@ Task make_task(const Call& call, int rank, int size) {
   task.element = size_of(dtype);
   const auto take = [&](bool in, bool out) {
     if (in) {
+      want_memory(call, "in", call.in);
       task.in = call.in.data();
       task.in_bytes = call.in.bytes();
     }
     if (out) {
+      want_memory(call, "out", call.out);
       task.out = call.out.data();
       task.out_bytes = call.out.bytes();
     }

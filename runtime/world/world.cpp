@@ -7,17 +7,19 @@
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
 #include "base/os/descriptor_limit.hpp"
+#include "base/tensor_checks.hpp"
 #include "runtime/world/descriptor_need.hpp"
 #include "runtime/world/world_state.hpp"
 
 namespace weft {
 namespace {
 
-std::size_t bytes_of(DType dtype, const Shape& shape) {
+std::size_t bytes_of(const char* operation, DType dtype, const Shape& shape) {
+  check_dtype(operation, dtype);
   const auto elements = static_cast<std::uint64_t>(shape.elements());
   if (elements > (std::numeric_limits<std::uint64_t>::max() >> 2) / size_of(dtype))
     throw Error(ErrorDetail{.code = Code::exhausted,
-                            .operation = "allocate",
+                            .operation = operation,
                             .message = fmt::format("{}{} is more than any machine addresses",
                                                    name(dtype), shape.text()),
                             .hint = "allocate a smaller tensor"});
@@ -143,13 +145,14 @@ std::string World::host(int rank) const {
 Tensor World::allocate(DType dtype, const Shape& shape) {
   state_->refuse_fork("allocate");
   return control_call("allocate", [&] {
-    return Tensor(p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape);
+    return Tensor(p2p::make_storage(state_->local.data, bytes_of("allocate", dtype, shape)), 0,
+                  dtype, shape);
   });
 }
 
 Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
   state_->refuse_fork("adopt");
-  const std::size_t bytes = bytes_of(dtype, shape);
+  const std::size_t bytes = bytes_of("adopt", dtype, shape);
   if (memory == nullptr)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "adopt",
@@ -178,13 +181,13 @@ std::pmr::memory_resource& World::memory() noexcept { return state_->local.resou
 
 Slot World::expose(const SlotSpec& spec) {
   state_->refuse_fork("expose");
-  bytes_of(spec.dtype, spec.shape);
+  bytes_of("expose", spec.dtype, spec.shape);
   return control_call("expose", [&] { return Slot(state_->slots.expose(spec, {})); });
 }
 
 Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
   state_->refuse_fork("expose");
-  bytes_of(spec.dtype, spec.shape);
+  bytes_of("expose", spec.dtype, spec.shape);
   if (memory.empty())
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "expose",
@@ -196,7 +199,7 @@ Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
 
 PublishedSlot World::expose_published(const PublishedSpec& spec) {
   state_->refuse_fork("expose");
-  bytes_of(spec.dtype, spec.shape);
+  bytes_of("expose", spec.dtype, spec.shape);
   return control_call("expose", [&] { return PublishedSlot(state_->slots.expose(spec)); });
 }
 

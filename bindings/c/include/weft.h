@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-/* The kinds of failure, with the values of weft::Code. */
+/* The kinds of failure, with the values of weft::Code; the last is this API's own. */
 typedef enum weft_code {
   WEFT_CODE_OK = 0,
   WEFT_CODE_TIMEOUT = 1,
@@ -51,7 +51,8 @@ typedef enum weft_code {
   WEFT_CODE_FORKED = 16,
   WEFT_CODE_PATH_FAILED = 17,
   WEFT_CODE_FENCED = 18,
-  WEFT_CODE_PARTITIONED = 19
+  WEFT_CODE_PARTITIONED = 19,
+  WEFT_CODE_UNDER_WAY = 100 /* a put goes on after its call, and its tensor stays lent to weft */
 } weft_code;
 
 /* Element types, with the values of weft::DType. */
@@ -138,13 +139,23 @@ weft_code weft_slot_attach(weft_world* world, int owner, const weft_slot_spec* s
 /* Closes and frees the slot; its writer's calls then end with WEFT_CODE_CLOSED. Refused while an
  * arrival of the slot is held. */
 weft_code weft_slot_close(weft_slot* slot);
-/* Detaches from the slot; tensors put before stay in it. */
+/* Detaches from the slot; tensors put before stay in it. A put that is under way goes on, but there
+ * is no way any more to learn when its tensor may be written. */
 weft_code weft_remote_slot_close(weft_remote_slot* remote);
 
 /* Moves the tensor into the slot's next buffer and notifies the owner. On success the tensor may be
- * written again. A put that finds no free buffer within the timeout is withdrawn: after
- * WEFT_CODE_TIMEOUT nothing was sent. */
+ * written again. A put before that is under way is waited for first; if it fails, so does this one,
+ * with the same code, and sends nothing. At the timeout:
+ * - WEFT_CODE_TIMEOUT: no buffer was free, or the put before is still under way. Nothing of this
+ *   put was sent, and nothing will be.
+ * - WEFT_CODE_UNDER_WAY (only where a network lies between the ranks): the tensor has begun to move
+ *   and can't be held back. The put goes on by itself. The tensor is lent to weft: it must not be
+ *   written, though it may be freed, until weft_put_wait returns another code. */
 weft_code weft_put(weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds);
+/* Waits for the put that weft_put has left under way. WEFT_CODE_UNDER_WAY: it still is, at the
+ * timeout. Any other code: the put has ended, well (WEFT_CODE_OK) or not, and its tensor may be
+ * written again. WEFT_CODE_OK also if there is no such put. */
+weft_code weft_put_wait(weft_remote_slot* remote, double timeout_seconds);
 
 /* Waits for the next tensor, in the order of the puts. */
 weft_code weft_slot_wait(weft_slot* slot, double timeout_seconds, weft_arrival** arrival);

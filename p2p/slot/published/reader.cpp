@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/tensor_checks.hpp"
 #include "p2p/progress/fences.hpp"
 
 namespace weft::detail {
@@ -175,6 +176,9 @@ Result<Arrival> VersionReader::view(Deadline deadline) noexcept {
 }
 
 Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
+  if (lacks_memory(into))
+    return failure(Code::bad_argument, "get",
+                   text_or_empty([&] { return no_memory("the tensor", into); }), kGiveMemory);
   if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape))
     return failure(Code::mismatch, "get",
                    fmt::format("the tensor is {}, the slot holds {}{}", into.text(),
@@ -203,13 +207,18 @@ Status VersionReader::get(std::span<const SlotRun> runs, Deadline deadline) noex
 
 Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into,
                                Deadline deadline) noexcept {
-  for (const SlotRun& run : runs)
+  for (const SlotRun& run : runs) {
     if (run.first < 0 || run.count < 0 || run.first > spec_.shape.elements() ||
         run.count > spec_.shape.elements() - run.first)
       return failure(Code::bad_argument, "get",
-                     formatted("elements {} to {} of a slot of {}", run.first,
-                               run.first + run.count, spec_.shape.elements()),
+                     formatted("{} elements from {} on, of a slot of {}", run.count, run.first,
+                               spec_.shape.elements()),
                      "runs must lie within the slot");
+    if (run.to == nullptr && run.count != 0)
+      return failure(Code::bad_argument, "get",
+                     formatted("a run of {} elements has no memory to go to", run.count),
+                     "set SlotRun::to");
+  }
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto version = hold("get", runs, until);
   if (!version.ok()) return version.status();

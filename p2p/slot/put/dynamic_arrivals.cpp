@@ -1,6 +1,7 @@
 #include "p2p/slot/put/dynamic_arrivals.hpp"
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/tensor_checks.hpp"
 
 #include <fmt/format.h>
 
@@ -28,9 +29,10 @@ Status DynamicArrivals::begin(std::uint64_t sequence, const DynamicRecord& recor
     place->tensor = allocate_ ? allocate_(spec_.dtype, shape)
                               : Tensor(make_storage(local_.data, bytes), 0, spec_.dtype, shape);
     if (place->tensor.dtype() != spec_.dtype || !(place->tensor.shape() == shape) ||
-        !place->tensor.dense())
+        !place->tensor.dense() || lacks_memory(place->tensor))
       return failure(Code::bad_argument,
-                     fmt::format("the allocator given made {} for {}{}", place->tensor.text(),
+                     fmt::format("the allocator given made {}{} for {}{}", place->tensor.text(),
+                                 lacks_memory(place->tensor) ? " without memory" : "",
                                  name(spec_.dtype), shape.text()),
                      "it must make a dense tensor of just that dtype and shape");
     if (!reading_.reading) reading_.reading = std::make_unique<Reading>();

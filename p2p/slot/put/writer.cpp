@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/tensor_checks.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
 
 namespace weft::detail {
@@ -108,6 +109,13 @@ Status PutWriter::wrong_put(std::string_view what) const noexcept {
                  "put a tensor of the slot's dtype and shape");
 }
 
+Status PutWriter::refuse_tensor(const Tensor& tensor) const noexcept {
+  if (lacks_memory(tensor))
+    return failure(Code::bad_argument, "put",
+                   text_or_empty([&] { return no_memory("the tensor", tensor); }), kGiveMemory);
+  return wrong_put(text_or_empty([&] { return tensor.text(); }));
+}
+
 Status PutWriter::overrun() const noexcept {
   return failure(Code::flow_overrun, "put",
                  formatted("the owner has not let go of tensor {} of this synchronous slot",
@@ -122,9 +130,10 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
     return request;
   }
   if (tensor.dtype() != spec_.dtype ||
-      (dynamic() ? tensor.shape().dims() != spec_.shape.dims() : !(tensor.shape() == spec_.shape)))
-      [[unlikely]] {
-    SlotAccess::outcome(request) = wrong_put(text_or_empty([&] { return tensor.text(); }));
+      (dynamic() ? tensor.shape().dims() != spec_.shape.dims()
+                 : !(tensor.shape() == spec_.shape)) ||
+      lacks_memory(tensor)) [[unlikely]] {
+    SlotAccess::outcome(request) = refuse_tensor(tensor);
     return request;
   }
   if (dynamic() || pending_.count(std::memory_order_acquire) != 0)
@@ -164,6 +173,10 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   std::int64_t elements = 0;
   bool same = true;
   for (const Tensor& part : parts) {
+    if (lacks_memory(part)) {
+      SlotAccess::outcome(request) = refuse_tensor(part);
+      return request;
+    }
     elements += part.shape().elements();
     same = same && part.dtype() == spec_.dtype;
   }

@@ -119,6 +119,8 @@ class PutWriter final : public RemoteEnd {
   void log_staged(const char* why) noexcept;
 
   Status wrong_put(std::string_view what) const noexcept;
+  /// For a tensor that does not fit the slot, or has no memory.
+  [[gnu::cold]] Status refuse_tensor(const Tensor& tensor) const noexcept;
   Status overrun() const noexcept;
 
   // Pending puts; what follows requires their mutex.

@@ -143,36 +143,53 @@ TEST(CollectiveFailure, APlanThatGoesWhileUnderWayEndsTheGroupForAll) {
 }
 
 TEST(CollectiveFailure, BadArgumentsAreRefusedBeforeAnythingIsCalled) {
-  run_on(2, [](World& world) {
-    Collectives group = Collectives::open(world);
-    const Tensor ten = world.allocate(DType::f32, {10});
-    const Tensor nine = world.allocate(DType::f32, {9});
-    const Tensor whole = world.allocate(DType::i32, {10});
-    const auto refused = [&](const Call& call) {
-      return group.run(call).code() == Code::bad_argument &&
-             thrown_by([&] { (void)group.plan(call); }).code == Code::bad_argument;
-    };
-    EXPECT_TRUE(refused(all_reduce(ten, nine, Reduction::sum)));
-    EXPECT_TRUE(refused(all_reduce(ten, whole, Reduction::sum)));
-    EXPECT_TRUE(refused(all_reduce(ten, Reduction::bit_xor)));
-    EXPECT_TRUE(refused(all_reduce(ten.part(0, {6}), ten.part(3, {6}), Reduction::sum)));
-    EXPECT_TRUE(refused(broadcast(ten, 2)));
-    EXPECT_TRUE(refused(broadcast(ten, -1)));
-    EXPECT_TRUE(refused(all_gather(ten, nine)));
-    EXPECT_TRUE(refused(all_gather(ten, ten, {10})));
-    EXPECT_TRUE(refused(all_gather(ten, ten, {11, -1})));
-    EXPECT_TRUE(refused(all_to_all(nine, nine)));
-    EXPECT_TRUE(refused(all_to_all(ten, ten, {5, 5})));
-    EXPECT_TRUE(
-        refused(all_reduce(world.allocate(DType::f32, {4, 4}).slice(1, 0, 2), Reduction::sum)));
-    EXPECT_EQ(thrown_by([&] {
-                (void)Collectives::open(world, std::array{0, 0});
-              }).code,
-              Code::bad_argument);
-    EXPECT_EQ(thrown_by([&] { (void)Collectives::open(world, std::array{1 - world.rank()}); }).code,
-              Code::bad_argument);
-    ASSERT_TRUE(group.run(barrier()).ok());
-  });
+  run_ranks(
+      2,
+      [](World& world) {
+        Collectives group = Collectives::open(world);
+        const Tensor ten = world.allocate(DType::f32, {10});
+        const Tensor nine = world.allocate(DType::f32, {9});
+        const Tensor whole = world.allocate(DType::i32, {10});
+        const auto refused = [&](const Call& call) {
+          return group.run(call).code() == Code::bad_argument &&
+                 thrown_by([&] { (void)group.plan(call); }).code == Code::bad_argument;
+        };
+        EXPECT_TRUE(refused(all_reduce(ten, nine, Reduction::sum)));
+        EXPECT_TRUE(refused(all_reduce(ten, whole, Reduction::sum)));
+        EXPECT_TRUE(refused(all_reduce(ten, Reduction::bit_xor)));
+        EXPECT_TRUE(refused(all_reduce(ten.part(0, {6}), ten.part(3, {6}), Reduction::sum)));
+        EXPECT_TRUE(refused(broadcast(ten, 2)));
+        EXPECT_TRUE(refused(broadcast(ten, -1)));
+        EXPECT_TRUE(refused(all_gather(ten, nine)));
+        EXPECT_TRUE(refused(all_gather(ten, ten, {10})));
+        EXPECT_TRUE(refused(all_gather(ten, ten, {11, -1})));
+        EXPECT_TRUE(refused(all_to_all(nine, nine)));
+        EXPECT_TRUE(refused(all_to_all(ten, ten, {5, 5})));
+        EXPECT_TRUE(
+            refused(all_reduce(world.allocate(DType::f32, {4, 4}).slice(1, 0, 2), Reduction::sum)));
+        Call other_algorithm = all_reduce(ten, Reduction::sum);
+        other_algorithm.algorithm = static_cast<Algorithm>(99);
+        EXPECT_TRUE(refused(other_algorithm));
+        EXPECT_TRUE(refused(
+            all_reduce(Tensor::wrap(ten.data(), static_cast<DType>(99), {10}), Reduction::sum)));
+        for (const Tensor& bare : {Tensor(), Tensor::wrap(nullptr, DType::f32, {10})}) {
+          EXPECT_TRUE(refused(broadcast(bare, 0)));
+          EXPECT_TRUE(refused(all_reduce(bare, Reduction::sum)));
+          EXPECT_TRUE(refused(all_reduce(bare, world.allocate(DType::f32, {0}), Reduction::sum)));
+          EXPECT_TRUE(refused(scan(bare, bare, Reduction::sum)));
+          EXPECT_TRUE(refused(all_gather(bare, bare)));
+          EXPECT_TRUE(refused(all_to_all(bare, bare)));
+        }
+        EXPECT_EQ(thrown_by([&] {
+                    (void)Collectives::open(world, std::array{0, 0});
+                  }).code,
+                  Code::bad_argument);
+        EXPECT_EQ(
+            thrown_by([&] { (void)Collectives::open(world, std::array{1 - world.rank()}); }).code,
+            Code::bad_argument);
+        ASSERT_TRUE(group.run(barrier()).ok());
+      },
+      settings());
 }
 
 TEST(CollectiveFailure, OpeningNamesTheRankThatDoesNot) {

@@ -146,16 +146,39 @@ TEST(Messages, NameTheRankThatDoesNotReceive) {
 }
 
 TEST(Messages, RefuseWhatCanNotBeSent) {
-  run_on(1, [](World& world) {
-    Messages messages(world);
-    const Tensor tensor = world.allocate(DType::u8, {4, 4});
-    EXPECT_EQ(messages.send(1, 0, tensor).code(), Code::bad_argument);
-    EXPECT_EQ(messages.send(kAnySource, 0, tensor).code(), Code::bad_argument);
-    EXPECT_EQ(messages.send(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
-    EXPECT_EQ(messages.recv(-2, 0, tensor).code(), Code::bad_argument);
-    EXPECT_EQ(messages.recv(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
-    EXPECT_FALSE(messages.iprobe(7, kAnyTag));
-  });
+  run_ranks(
+      1,
+      [](World& world) {
+        Messages messages(world);
+        const Tensor tensor = world.allocate(DType::u8, {4, 4});
+        EXPECT_EQ(messages.send(1, 0, tensor).code(), Code::bad_argument);
+        EXPECT_EQ(messages.send(kAnySource, 0, tensor).code(), Code::bad_argument);
+        EXPECT_EQ(messages.send(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
+        EXPECT_EQ(messages.recv(-2, 0, tensor).code(), Code::bad_argument);
+        EXPECT_EQ(messages.recv(0, 0, tensor.slice(1, 0, 2)).code(), Code::bad_argument);
+        EXPECT_FALSE(messages.iprobe(7, kAnyTag));
+        Tensor moved = world.allocate(DType::u8, {16});
+        const Tensor kept = std::move(moved);
+        const std::vector<Tensor> without_memory{
+            Tensor(), Tensor::wrap(nullptr, DType::f32, {8}),
+            Tensor::wrap(nullptr, DType::f32, {100'000}),
+            moved,  // NOLINT(bugprone-use-after-move): what it is then
+            Tensor::wrap(tensor.data(), static_cast<DType>(99), {16})};
+        // Once before the ranks have met, once on the way that small messages take then.
+        for (int i = 0; i < 2; ++i) {
+          for (const Tensor& bare : without_memory) {
+            const Status sent = messages.send(0, 0, bare);
+            EXPECT_EQ(sent.code(), Code::bad_argument) << sent.text();
+            EXPECT_TRUE(contains(sent.text(), "no memory")) << sent.text();
+            EXPECT_EQ(messages.recv(0, 0, bare, soon_late()).code(), Code::bad_argument);
+          }
+          const Tensor nothing = Tensor::wrap(nullptr, DType::f32, {0});
+          EXPECT_TRUE(messages.send(0, 5, nothing).ok());
+          EXPECT_EQ(messages.recv(0, kAnyTag, nothing).value().tag, 5U)
+              << "nothing of a refused message comes";
+        }
+      },
+      settings());
 }
 
 }  // namespace

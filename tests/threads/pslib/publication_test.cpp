@@ -339,6 +339,25 @@ TEST_F(Subscribers, NeedTensorsOfThePublicationsOwnKind) {
   Reader reader = join();
   EXPECT_EQ(thrown_by([&] { reader.receive_into(tensors); }).code, Code::mismatch);
   EXPECT_EQ(thrown_by([&] { (void)publisher->publication("none", {}); }).code, Code::bad_argument);
+  const ErrorDetail no_type = thrown_by([&] {
+    (void)publisher->publication("odd", {{"a", static_cast<DType>(99), {8}}});
+  });
+  EXPECT_EQ(no_type.code, Code::bad_argument);
+  EXPECT_TRUE(contains(no_type.text(), "99 does not exist")) << no_type.text();
+}
+
+TEST_F(Subscribers, NeedTensorsWithMemory) {
+  Publication publication = publish();
+  auto tensors = weights.tensors();
+  tensors[1] = Tensor::wrap(nullptr, tensors[1].dtype(), tensors[1].shape());
+  const Status status = publication.publish(tensors);
+  EXPECT_EQ(status.code(), Code::bad_argument);
+  EXPECT_TRUE(contains(status.text(), "no memory")) << status.text();
+  EXPECT_EQ(publication.version(), 0U);
+  Reader reader = join();
+  const ErrorDetail refused = thrown_by([&] { reader.receive_into(tensors); });
+  EXPECT_EQ(refused.code, Code::bad_argument);
+  EXPECT_TRUE(contains(refused.text(), "no memory")) << refused.text();
 }
 
 }  // namespace

@@ -170,6 +170,10 @@ TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
                  {"129 bytes"});
     expect_error(rendezvous.send(1, "w", 0, Tensor::wrap(nullptr, DType::f32, {3})),
                  Code::bad_argument, {"no memory"});
+    expect_error(rendezvous.send(1, "w", 0, Tensor()), Code::bad_argument, {"no memory"});
+    expect_error(
+        rendezvous.send(1, "w", 0, Tensor::wrap(tensor.data(), static_cast<DType>(99), {3})),
+        Code::bad_argument, {"no memory", "99 does not exist"});
     expect_error(rendezvous.send_error(1, "w", 0, Code::ok, ""), Code::bad_argument, {"no error"});
     expect_error(rendezvous.send_error(1, "w", 0, static_cast<Code>(200), ""), Code::bad_argument,
                  {"200 is no code"});

@@ -6,6 +6,7 @@
 
 #include "tests/pattern.hpp"
 #include "tests/support/ranks.hpp"
+#include "weft/signal.hpp"
 
 namespace weft::tests {
 namespace {
@@ -94,6 +95,61 @@ TEST(BadArgument, APutMustHaveTheSlotsTypeAndShape) {
     EXPECT_TRUE(remote.put(world.allocate(kSpec.dtype, kSpec.shape)).wait().ok());
     EXPECT_EQ(slot.wait().value().sequence(), 1U);
   });
+}
+
+TEST(BadArgument, ValuesOutsideTheirEnumerationAreRefused) {
+  run_ranks(
+      1,
+      [](World& world) {
+        constexpr auto kNone = static_cast<DType>(99);
+        const auto expect_refused = [](const ErrorDetail& refused) {
+          EXPECT_EQ(refused.code, Code::bad_argument) << refused.text();
+          EXPECT_TRUE(contains(refused.text(), "99 does not exist")) << refused.text();
+        };
+        expect_refused(thrown_by([&] { (void)world.allocate(kNone, {8}); }));
+        std::vector<float> memory(8);
+        expect_refused(thrown_by([&] { (void)world.adopt(memory.data(), kNone, {8}, [] {}); }));
+        SlotSpec spec = kSpec;
+        spec.dtype = kNone;
+        expect_refused(refused_expose(world, spec));
+        expect_refused(thrown_by([&] { (void)world.attach(0, spec); }));
+        spec = kSpec;
+        spec.flow = static_cast<Flow>(99);
+        expect_refused(refused_expose(world, spec));
+        spec = kSpec;
+        spec.placement = static_cast<Placement>(99);
+        expect_refused(refused_expose(world, spec));
+        expect_refused(thrown_by(
+            [&] { (void)world.expose_published({.name = "news", .dtype = kNone, .shape = {8}}); }));
+        auto slot = world.expose(kSpec);
+        auto remote = world.attach(0, kSpec);
+        EXPECT_FALSE(remote.put(Tensor::wrap(memory.data(), kNone, {16})).wait().ok());
+        expect_usable(world);
+      },
+      settings());
+}
+
+TEST(BadArgument, ASignalFollowsPutsOfItsOwnWorldAlone) {
+  run_ranks(
+      1,
+      [](World& world) {
+        run_ranks(
+            1,
+            [&](World& other) {
+              auto slot = other.expose(kSpec);
+              auto remote = other.attach(0, kSpec);
+              Signal signal = Signal::expose(world, "signal");
+              RemoteSignal to_signal = RemoteSignal::attach(world, 0, "signal");
+              const Tensor tensor = other.allocate(kSpec.dtype, kSpec.shape);
+              const Status refused = to_signal.put(remote, tensor, 1);
+              EXPECT_EQ(refused.code(), Code::bad_argument) << refused.text();
+              EXPECT_TRUE(contains(refused.text(), "another world")) << refused.text();
+              EXPECT_EQ(signal.value(), 0U);
+              EXPECT_FALSE(slot.ready());
+            },
+            settings());
+      },
+      settings());
 }
 
 TEST(Exhausted, AnArenaAtItsLimitSaysSoWithFigures) {

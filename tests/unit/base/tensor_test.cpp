@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tensor_checks.hpp"
 #include "tests/support/errors.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
@@ -96,6 +97,52 @@ TEST(Tensor, IsEmptyUntilItHasMemory) {
   EXPECT_EQ(tensor.bytes(), 0U);
   EXPECT_EQ(tensor.arena(), nullptr);
   EXPECT_NE(refusal([&] { static_cast<void>(tensor.part(0, {})); }), "(accepted)");
+}
+
+TEST(Tensor, HasNoMemoryOnceItWasMovedFrom) {
+  std::vector<std::byte> memory(64);
+  int alive = 0;
+  Tensor first(std::make_shared<CountedStorage>(memory, alive, nullptr), 16, DType::f64, {6});
+  Tensor second = std::move(first);
+  const auto expect_bare = [](const Tensor& tensor) {
+    EXPECT_TRUE(tensor.empty());
+    EXPECT_EQ(tensor.bytes(), 0U);
+    EXPECT_TRUE(lacks_memory(tensor));
+  };
+  expect_bare(first);  // NOLINT(bugprone-use-after-move): what it is then
+  EXPECT_EQ(second.data(), memory.data() + 16);
+  first = std::move(second);
+  expect_bare(second);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(first.bytes(), 48U);
+  EXPECT_EQ(alive, 1);
+  Tensor& same = first;
+  first = std::move(same);
+  EXPECT_EQ(first.data(), memory.data() + 16) << "moved to itself";
+  first = {};
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(Tensor, LacksMemoryOnlyIfItHasElements) {
+  std::vector<float> values(6);
+  EXPECT_TRUE(lacks_memory(Tensor()));
+  EXPECT_TRUE(lacks_memory(Tensor::wrap(nullptr, DType::f32, {2, 3})));
+  EXPECT_TRUE(lacks_memory(Tensor::wrap(nullptr, DType::f32, {2, 3}).slice(1, 0, 2)));
+  EXPECT_TRUE(lacks_memory(Tensor::wrap(values.data(), static_cast<DType>(99), {6})));
+  EXPECT_FALSE(lacks_memory(Tensor::wrap(values.data(), DType::f32, {6})));
+  EXPECT_FALSE(lacks_memory(Tensor::wrap(nullptr, DType::f32, {2, 0})));
+}
+
+TEST(Tensor, RefusesAnElementTypeThatDoesNotExist) {
+  std::vector<std::byte> memory(64);
+  int alive = 0;
+  constexpr auto kNone = static_cast<DType>(99);
+  EXPECT_NE(refusal([&] {
+              const Tensor tensor(std::make_shared<CountedStorage>(memory, alive, nullptr), 0,
+                                  kNone, {6});
+            }).find("99"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { (void)Tensor::wrap(memory.data(), kNone, {6}).part(0, {1}); }),
+            "(accepted)");
 }
 
 TEST(Tensor, WrapsMemoryThatItDoesNotOwn) {
