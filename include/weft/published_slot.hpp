@@ -86,10 +86,10 @@ class WEFT_API PublishedReader {
   /// and which must have memory (else bad_argument). After a timeout nothing was got, `into` must
   /// not be read, and further calls for the same elements go on with one read in weft's own memory:
   /// calls with short deadlines end too, however long the transfer takes. By RDMA a NIC may still
-  /// write `into` after the first such timeout: the memory stays lent until the next view() or get()
-  /// of this end, which waits for the NIC first, or until this end is destroyed, which fails the
-  /// path if it must. The tensor's handle is held that long; memory of runs must stay valid that
-  /// long.
+  /// write `into` after the first such timeout: the memory stays lent until the next view() or
+  /// get() of this end, which waits for the NIC first, or until this end is destroyed, which fails
+  /// the path if it must. The tensor's handle is held that long; memory of runs must stay valid
+  /// that long.
   Status get(const Tensor& into, Deadline deadline = {}) noexcept;
   /// The same for the given runs of elements only, each with its own target: one operation.
   /// bad_argument if a run leaves the slot, or has elements and no target.
