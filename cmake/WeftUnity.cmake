@@ -40,7 +40,7 @@ weft_apart(benchmarks limits/bare_queue_pair.cpp driver/perftest.cpp workloads/w
            workloads/worker_wire_collective.cpp workloads/worker_wire_pushpull.cpp)
 weft_apart(benchmarks/peers gloo_calls.cpp)
 weft_apart(benchmarks/peers/zeromq zeromq_replay.cpp)
-weft_apart(tests/conformance bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
+weft_apart(tests/conformance bodies/late_reads.cpp bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
            bodies/soak.cpp)
 weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
 weft_apart(tests/threads/collectives ../verbs/allocation_count.cpp disagreements_test.cpp stops_test.cpp
