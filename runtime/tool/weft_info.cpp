@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
     weft::os::flush_output();
     return code;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-info: {}\n", error.what());
+    std::fprintf(stderr, "weft-info: %s\n", error.what());  // must not throw
     return weft::kBadConfig;
   }
 }

@@ -109,7 +109,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "weft-topo: {}; see weft-topo --help\n", error.what());
+    std::fprintf(stderr, "weft-topo: %s; see weft-topo --help\n", error.what());
     return kBadInput;
   }
   return *doctor_app ? run_doctor(doctor) : run_show(show);
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     weft::os::flush_output();
     return code;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-topo: {}\n", error.what());
+    std::fprintf(stderr, "weft-topo: %s\n", error.what());  // must not throw
     return weft::topology::tool::kBadInput;
   }
 }

@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-status: {}\n", error.what());
+    std::fprintf(stderr, "weft-status: %s\n", error.what());  // must not throw
     return weft::tool::kBadUse;
   }
 }

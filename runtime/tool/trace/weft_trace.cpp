@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-trace: {}\n", error.what());
+    std::fprintf(stderr, "weft-trace: %s\n", error.what());  // must not throw
     return weft::tool::kBadUse;
   }
 }
