@@ -107,6 +107,14 @@ Status DynamicArrivals::start(const RemoteMemory& from) noexcept {
   } catch (const std::bad_alloc&) {
     return failure(Code::exhausted, "no memory for what is to be read", "");
   }
+  // A writer that breaks the protocol may name memory of this rank, even that of the tensor.
+  const auto to = reinterpret_cast<std::uint64_t>(reading.pieces.front().to);
+  if (reading_.record.rank == local_.rank && from.address < to + tensor.bytes() &&
+      to < from.address + tensor.bytes())
+    return failure(Code::system,
+                   "the announced tensor lies where it is to be read to: its writer's memory is "
+                   "damaged, or its program breaks the protocol",
+                   "end that rank");
   reading.get.pieces = reading.pieces;
   reading_.started = true;
   channel.get(reading.get);
