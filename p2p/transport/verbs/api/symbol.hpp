@@ -41,6 +41,7 @@ bool load_symbols(Symbols& symbols, const char* file, const char* install, std::
 }  // namespace weft::p2p::verbs
 
 /// A member of the struct of pointers.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): it declares `name`
 #define WEFT_SYMBOL_POINTER(name, function, version) decltype(&::function) name = nullptr;
 
 /// A step of look_up(library), which keeps the first `missing`.
