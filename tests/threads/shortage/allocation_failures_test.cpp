@@ -20,6 +20,9 @@ class AllocationFailures : public testing::TestWithParam<std::tuple<std::string,
  protected:
   /// Runs the job with failures at 16 places, which a seed draws; at 400 if WEFT_TEST_FULL is 1.
   void fail_at(std::size_t least, bool lasts) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "this program's allocator takes the place of ThreadSanitizer's";
+#endif
     ShortageJob job{.fabric = std::get<0>(GetParam()), .workload = std::get<1>(GetParam())};
     job.shortage = {.least = least, .lasts = lasts};
     const ShortageOutcome whole = run({job}).front();
