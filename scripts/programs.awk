@@ -24,7 +24,8 @@ function tell(outcome, reason) {
 /<(skipped|failure)[ >]/ { message = attribute($0, "message"); next }
 
 /<\/testcase>/ {
-  if (!is_googletest && (status == "run" || (status == "notrun" && message ~ /^SKIP_/))) {
+  skipped = status == "notrun" && message ~ /^SKIP_/
+  if (!is_googletest && (status == "run" || skipped)) {
     test = "(the command)"
     ++told
     if (status == "run") tell("passed", "")
@@ -32,7 +33,7 @@ function tell(outcome, reason) {
     program = ""
     next
   }
-  if (told == 0 || (status != "run" && failures == 0)) {
+  if (told == 0 || (status != "run" && !skipped && failures == 0)) {
     last = test == "" ? "after its last test" : "in " test
     test = "(the whole program)"
     tell("failed", message == "" ? "it ended " last : message ", " last)
