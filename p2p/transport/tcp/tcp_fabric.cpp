@@ -164,6 +164,7 @@ void TcpFabric::brought(int rank, DataConnection connection) {
 
 void TcpFabric::if_complete(Partner& partner) {
   if (!partner.terms || partner.is_connected || partner.rails.size() < partner.terms->rails) return;
+  if (partner.channel == nullptr) return;  // there was no memory for it, or this rank leaves
   std::vector<Pipe> rails;
   for (auto& [rail, connection] : partner.rails) {
     const ConnectionKeys& keys = connection.keys;
@@ -208,7 +209,8 @@ void TcpFabric::ended(int rank, bool orderly, const std::string& why) {
   Partner& partner = this->partner(rank);
   const Status reason = orderly ? Status{} : taken_for_dead(rank, why);
   // Earlier messages of the rank may still be on their way, by the other connection.
-  if (partner.is_connected && !partner.channel->drain() && !partner.ending)
+  if (partner.is_connected && partner.channel != nullptr && !partner.channel->drain() &&
+      !partner.ending)
     return end_soon(partner, reason, kUntilLast);
   lose(partner, reason);
 }
