@@ -115,8 +115,8 @@ class TableState;
 class ServerState;
 }  // namespace detail
 
-/// Parameters viewed in place on their shard, without a copy. Valid until this worker's next push;
-/// the memory is the shard's.
+/// Parameters viewed in place on their shard, without a copy; or, where the shard's memory can't be
+/// loaded from, in the rank's own memory. Valid until this worker's next push.
 class ParameterView {
  public:
   /// The parameters; empty unless the table's wire type is f32.
@@ -171,10 +171,12 @@ class WEFT_API Table {
   Status pull(Deadline deadline = {}) noexcept;
   /// Worker: push(), then pull().
   Status push_pull(Deadline deadline = {}) noexcept;
-  /// Worker: as pull(), but leaves the parameters on the shards, for view().
+  /// Worker: as pull(), but leaves the parameters on the shards, for view(). Where a shard's memory
+  /// can't be loaded from, its parameters are read, and parameter() stays as it is.
   Status wait_updated(Deadline deadline = {}) noexcept;
-  /// Worker: after wait_updated() or pull(), a tensor's parameters in place, without a copy.
-  /// Errors: bad_argument (unknown name, or a tensor that is split over shards: use view_piece).
+  /// Worker: after wait_updated() a tensor's parameters in place, after pull() those of
+  /// parameter(). Errors: bad_argument (unknown name, or a tensor that is split over shards: use
+  /// view_piece).
   Result<ParameterView> view(const std::string& name) noexcept;
   /// Worker: the same for one run of the shard map (pieces()).
   Result<ParameterView> view_piece(const ShardPiece& piece) noexcept;

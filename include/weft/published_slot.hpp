@@ -82,6 +82,12 @@ class WEFT_API PublishedReader {
   /// Where the owner's memory can't be loaded from, the version is read first. After a timeout the
   /// read goes on, and the next view() waits for it, though newer versions may be out by then.
   Result<Arrival> view(Deadline deadline = {}) noexcept;
+  /// The same for a caller that needs the given runs only, which must ascend. Where the owner's
+  /// memory can't be loaded from, the rest is not read, and the arrival's tensor has the runs'
+  /// elements, flat, one run behind the other; elsewhere it is the whole slot. No runs: nothing is
+  /// read, and the version counts as seen. bad_argument if a run leaves the slot, begins before the
+  /// end of the one before it, or has a target.
+  Result<Arrival> view(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;
   /// Copies the same version into `into`, whose dtype and shape must be the slot's (else mismatch)
   /// and which must have memory (else bad_argument). After a timeout nothing was got, `into` must
   /// not be read, and further calls for the same elements go on with one read in weft's own memory:

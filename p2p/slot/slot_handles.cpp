@@ -150,6 +150,11 @@ Result<Arrival> PublishedReader::view(Deadline deadline) noexcept {
     return state_->fork_refusal("view");
   return state_->view(deadline);
 }
+Result<Arrival> PublishedReader::view(std::span<const SlotRun> runs, Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("view");
+  return state_->view(runs, deadline);
+}
 Status PublishedReader::get(const Tensor& into, Deadline deadline) noexcept {
   if (state_->forked()) [[unlikely]]
     return state_->fork_refusal("get");

@@ -28,7 +28,8 @@ AsyncServer::AsyncServer(World& world, const Description& table)
     : world_(world),
       table_(table),
       self_(place_of(table.roles.servers, table.roles.rank)),
-      gradients_(table),
+      // Of a replicated table this server may come to hold any shard.
+      gradients_(table, table.is_replicated() ? table.homes : std::vector{table.roles.rank}),
       state_(world.expose_published(table.state())),
       replica_sets_(
           first_replica_sets(table.roles.server_hosts, table.homes.size(), table.roles.replicas)) {

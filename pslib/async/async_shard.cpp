@@ -20,14 +20,13 @@ AsyncShard::AsyncShard(World& world, const Description& table, std::size_t shard
       done_(table.roles.workers.size()),
       mask_(mask_words()),
       updater_(table.options, table.specs.size(), region_elements(table.pieces, home_),
-               done_.size(), table.pushes.is_compressed() ? &table.pushes : nullptr) {
+               done_.size(), table.pushes.is_compressed()) {
   contributors_.reserve(done_.size());
   sources_.reserve(done_.size());
   if (table.options.wire != DType::f32) master_.resize(elements());
   for (const ShardPiece& piece : table.pieces)
     if (piece.server == home_)
-      parts_.push_back({{piece.tensor, piece.shard_offset, piece.count, piece.first},
-                        table.layout.offset(piece.tensor) + piece.first});
+      runs_.push_back({piece.tensor, piece.shard_offset, piece.count, piece.first});
 }
 
 std::size_t AsyncShard::elements() const noexcept {
@@ -110,7 +109,7 @@ Status AsyncShard::update(const Gradients& gradients) noexcept {
   count(gradients);
   updater_.begin(contributors_.size());
   if (updater_.due()) return make_version(gradients);
-  for (const Part& part : parts_) updater_.keep(part.run, sources(part, gradients));
+  for (const Run& run : runs_) updater_.keep(run, sources(run, gradients));
   return {};
 }
 
@@ -125,9 +124,9 @@ Status AsyncShard::make_version(const Gradients& gradients) noexcept {
   } else {
     const float* const from = master(newest_);
     if (updater_.measures())
-      for (const Part& part : parts_) updater_.measure(part.run, from, sources(part, gradients));
+      for (const Run& run : runs_) updater_.measure(run, from, sources(run, gradients));
     updater_.settle();
-    for (const Part& part : parts_) updater_.apply(part.run, from, to, sources(part, gradients));
+    for (const Run& run : runs_) updater_.apply(run, from, to, sources(run, gradients));
     statistics_.skipped += updater_.skips() ? 1 : 0;
     ++version_;
   }
@@ -168,22 +167,21 @@ Status AsyncShard::start(float* to, const Gradients& gradients) noexcept {
     return {};
   }
   const DType wire = table_.options.wire;
-  for (const Part& part : parts_) {
-    const std::byte* const from =
-        gradients.initial() + static_cast<std::size_t>(part.from) * size_of(wire);
-    const auto count = static_cast<std::size_t>(part.run.count);
+  for (const Run& run : runs_) {
+    const std::byte* const from = gradients.initial(run.tensor, run.first);
+    const auto count = static_cast<std::size_t>(run.count);
     if (wire == DType::f32)
-      std::memcpy(to + part.run.offset, from, count * sizeof(float));
+      std::memcpy(to + run.offset, from, count * sizeof(float));
     else
-      weft::kernels::widen(to + part.run.offset, from, wire, count);
+      weft::kernels::widen(to + run.offset, from, wire, count);
   }
   return {};
 }
 
-Sources AsyncShard::sources(const Part& part, const Gradients& gradients) noexcept {
-  const std::size_t skipped = table_.skipped(part.from);
+Sources AsyncShard::sources(const Run& run, const Gradients& gradients) noexcept {
   sources_.clear();
-  for (const std::size_t i : contributors_) sources_.push_back(gradients.data(i) + skipped);
+  for (const std::size_t i : contributors_)
+    sources_.push_back(gradients.source(i, run.tensor, run.first));
   return sources_;
 }
 

@@ -61,10 +61,6 @@ class AsyncShard {
   Status load(const std::byte* from, int rank) noexcept;
 
  private:
-  struct Part {
-    Run run;
-    std::int64_t from;  // offset in a worker's gradients
-  };
   // The state's scalars; copied as bytes into a snapshot.
   struct Counts {
     std::uint64_t version = 0;
@@ -81,7 +77,7 @@ class AsyncShard {
   Status update(const Gradients& gradients) noexcept;
   Status make_version(const Gradients& gradients) noexcept;
   Status start(float* to, const Gradients& gradients) noexcept;
-  Sources sources(const Part& part, const Gradients& gradients) noexcept;
+  Sources sources(const Run& run, const Gradients& gradients) noexcept;
   void finish(const Tensor& buffer) noexcept;
   float* master(const Tensor& buffer) noexcept;
   std::size_t elements() const noexcept;
@@ -93,11 +89,11 @@ class AsyncShard {
   std::int64_t header_;        // elements of RegionWords before the parameters
   Tensor newest_;              // the region's buffer of the last version
   std::vector<float> master_;  // fp32 parameters, if the region holds 16-bit ones
-  std::vector<Part> parts_;
+  std::vector<Run> runs_;
   std::vector<std::uint64_t> done_;
   std::vector<std::uint64_t> mask_;        // contributors of the last version
   std::vector<std::size_t> contributors_;  // contributors of the update being made, in order
-  std::vector<const std::byte*> sources_;
+  std::vector<Source> sources_;
   Updater updater_;
   std::uint64_t version_ = 0;
   bool has_parameters_ = false;

@@ -12,14 +12,14 @@ void Gradients::attach(World& world, Deadline deadline) {
   const PublishedSpec expected = table_.gradients();
   for (std::size_t i = 0; i < workers_.size(); ++i)
     workers_[i].slot = world.attach_published(table_.roles.workers[i], expected, deadline);
-  initial_.attach(world, table_, {}, deadline);
+  initial_.attach(world, table_, homes_, {}, deadline);
 }
 
 Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
   Worker& from = workers_[worker];
   if (worker == 0)
     if (Status status = initial_.take(deadline); !status) return status;
-  auto arrival = from.slot.view(deadline);
+  auto arrival = from.slot.view(cut_.runs(), deadline);
   if (!arrival) return arrival.status();
   if (const std::uint64_t sequence = arrival->sequence(); sequence > ReplicaWords::kMostSequence)
     return refuse(Code::mismatch, [&] {
@@ -28,7 +28,7 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
     });
   from.taken = arrival->sequence();
   if (worker == 0 && from.taken > 1) initial_.drop();
-  from.base = load_word(arrival->tensor().data() + table_.pushes.bytes(), GradientWords::kBase);
+  from.base = load_word(cut_.words(arrival->tensor()), GradientWords::kBase);
   from.arrival = *std::move(arrival);
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "pslib/table/description.hpp"
@@ -14,8 +15,12 @@ namespace weft::pslib {
 /// Holds each worker's last taken push until it is released. Not thread-safe.
 class Gradients {
  public:
-  explicit Gradients(const Description& table)
-      : table_(table), workers_(table.roles.workers.size()) {}
+  /// For the shards of `homes`.
+  Gradients(const Description& table, std::vector<int> homes)
+      : table_(table),
+        homes_(std::move(homes)),
+        cut_(table.cut(homes_)),
+        workers_(table.roles.workers.size()) {}
   void attach(World& world, Deadline deadline);
 
   std::size_t size() const noexcept { return workers_.size(); }
@@ -37,11 +42,15 @@ class Gradients {
   bool has(std::size_t worker) const noexcept {
     return static_cast<bool>(workers_[worker].arrival);
   }
-  const std::byte* data(std::size_t worker) const noexcept {
-    return workers_[worker].arrival.tensor().data();
+  /// A piece of one of the shards in that push.
+  Source source(std::size_t worker, std::size_t tensor, std::int64_t first) const noexcept {
+    return cut_.source(workers_[worker].arrival.tensor(), tensor, first);
   }
-  /// The initial parameters, while the first worker's first push can be read.
-  const std::byte* initial() const noexcept { return initial_.has() ? initial_.data() : data(0); }
+  /// The same of the initial parameters, while the first worker's first push can be read.
+  const std::byte* initial(std::size_t tensor, std::int64_t first) const noexcept {
+    return initial_.has() ? initial_.data(table_.layout.offset(tensor) + first)
+                          : source(0, tensor, first).at;
+  }
   /// The version that the gradients were computed from, read when they were taken.
   std::uint64_t base(std::size_t worker) const noexcept { return workers_[worker].base; }
 
@@ -55,6 +64,8 @@ class Gradients {
   };
 
   const Description& table_;
+  const std::vector<int> homes_;
+  const PushCut cut_;
   std::vector<Worker> workers_;
   InitialParameters initial_;
 };

@@ -12,10 +12,11 @@ BspShard::BspShard(World& world, const Description& table)
     : table_(table),
       region_(world.expose_published(table.region(table.roles.rank))),
       buffer_(region_.next().value()),
+      cut_(table.cut(std::span(&table.roles.rank, 1))),
       workers_(table.roles.workers.size()),
       sources_(workers_.size()),
       updater_(table.options, table.specs.size(), buffer_.shape().elements(), workers_.size(),
-               table.pushes.is_compressed() ? &table.pushes : nullptr),
+               table.pushes.is_compressed()),
       norms_(world, table, updater_.norms().size()),
       checkpointer_(make_checkpointer(world, table, table.roles.rank)) {
   region_.also_needs(table.roles.others());
@@ -25,8 +26,7 @@ BspShard::BspShard(World& world, const Description& table)
     master_.resize(static_cast<std::size_t>(buffer_.shape().elements()));
   for (const ShardPiece& piece : table.pieces)
     if (piece.server == table.roles.rank)
-      parts_.push_back({{piece.tensor, piece.shard_offset, piece.count, piece.first},
-                        table.layout.offset(piece.tensor) + piece.first});
+      runs_.push_back({piece.tensor, piece.shard_offset, piece.count, piece.first});
 }
 
 void BspShard::attach(World& world, std::span<const int> needs, Deadline deadline) {
@@ -35,7 +35,7 @@ void BspShard::attach(World& world, std::span<const int> needs, Deadline deadlin
     workers_[i].gradients = world.attach_published(table_.roles.workers[i], expected, deadline);
     workers_[i].gradients.also_needs(needs);
   }
-  initial_.attach(world, table_, needs, deadline);
+  initial_.attach(world, table_, std::span(&table_.roles.rank, 1), needs, deadline);
   norms_.attach(world, table_, needs, deadline);
 }
 
@@ -58,7 +58,10 @@ Status BspShard::take(std::size_t worker, Deadline deadline) noexcept {
   if (rounds_ == 0 && worker == 0)
     if (Status status = initial_.take(deadline); !status) return status;
   BspWorker& from = workers_[worker];
-  auto arrival = from.gradients.view(deadline);
+  // Only the first worker's first push has values.
+  const bool is_empty =
+      rounds_ == 0 && (worker > 0 || initial_.has() || table_.restored() != nullptr);
+  auto arrival = from.gradients.view(is_empty ? std::span<const SlotRun>() : cut_.runs(), deadline);
   if (!arrival) return arrival.status();
   const std::uint64_t expected = rounds_ + 1;
   if (arrival->sequence() != expected)
@@ -136,19 +139,19 @@ Status BspShard::measure() noexcept {
   is_begun_ = true;
   awaits_norms_ = updater_.due() && updater_.measures();
   if (!awaits_norms_) return {};
-  for (const Part& part : parts_) updater_.measure(part.run, master(), sources(part));
+  for (const Run& run : runs_) updater_.measure(run, master(), sources(run));
   return norms_.tell(updater_.norms(), until());
 }
 
 void BspShard::update() noexcept {
   updater_.settle();
-  for (const Part& part : parts_) {
+  for (const Run& run : runs_) {
     if (!updater_.due()) {
-      updater_.keep(part.run, sources(part));
+      updater_.keep(run, sources(run));
       continue;
     }
-    updater_.apply(part.run, master(), master(), sources(part));
-    narrow(part.run);
+    updater_.apply(run, master(), master(), sources(run));
+    narrow(run);
   }
 }
 
@@ -161,29 +164,28 @@ Status BspShard::start() noexcept {
     } catch (...) {
       return caught_status();
     }
-    for (const Part& part : parts_) narrow(part.run);
+    for (const Run& run : runs_) narrow(run);
     return {};
   }
   const DType wire = table_.options.wire;
-  for (const Part& part : parts_) {
-    float* const to = master() + part.run.offset;
+  for (const Run& run : runs_) {
+    float* const to = master() + run.offset;
     const std::byte* const from =
-        initial_.has() ? initial_.data() + static_cast<std::size_t>(part.from) * size_of(wire)
-                       : sources(part).front();
-    const auto count = static_cast<std::size_t>(part.run.count);
+        initial_.has() ? initial_.data(table_.layout.offset(run.tensor) + run.first)
+                       : cut_.source(workers_.front().arrival.tensor(), run.tensor, run.first).at;
+    const auto count = static_cast<std::size_t>(run.count);
     if (wire == DType::f32)
       std::memcpy(to, from, count * sizeof(float));
     else
       weft::kernels::widen(to, from, wire, count);
-    narrow(part.run);
+    narrow(run);
   }
   return {};
 }
 
-Sources BspShard::sources(const Part& part) noexcept {
-  const std::size_t skipped = table_.skipped(part.from);
+Sources BspShard::sources(const Run& run) noexcept {
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    sources_[i] = workers_[i].arrival.tensor().data() + skipped;
+    sources_[i] = cut_.source(workers_[i].arrival.tensor(), run.tensor, run.first);
   return sources_;
 }
 

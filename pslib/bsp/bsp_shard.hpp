@@ -57,16 +57,11 @@ class BspShard final : public TableShard {
     PublishedReader gradients;
     Arrival arrival;  // declared after the slot: must be destroyed first; empty until taken
   };
-  struct Part {
-    Run run;
-    std::int64_t from;  // offset in a worker's gradients
-  };
-
   Status measure() noexcept;
   void update() noexcept;
   Status start() noexcept;
   Status save() noexcept;
-  Sources sources(const Part& part) noexcept;
+  Sources sources(const Run& run) noexcept;
   float* master() noexcept;
   void narrow(const Run& run) noexcept;
 
@@ -74,10 +69,11 @@ class BspShard final : public TableShard {
   PublishedSlot region_;
   Tensor buffer_;              // buffer of the region
   std::vector<float> master_;  // fp32 parameters, if the region holds 16-bit ones
+  const PushCut cut_;
   std::vector<BspWorker> workers_;
   InitialParameters initial_;
-  std::vector<Part> parts_;
-  std::vector<const std::byte*> sources_;  // scratch: a run's gradients, one per worker
+  std::vector<Run> runs_;
+  std::vector<Source> sources_;  // scratch: a run's gradients, one per worker
   Updater updater_;
   NormExchange norms_;
   std::unique_ptr<Checkpointer> checkpointer_;  // null: not saved

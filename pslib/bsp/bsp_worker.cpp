@@ -32,7 +32,7 @@ void BspWorker::attach(World& world, Deadline deadline) {
     server.rank = rank;
     server.slot = world.attach_published(rank, table_.region(rank), deadline);
     server.slot.also_needs(needs, kNeeded);
-    server.region = server.slot.view(deadline).value().tensor().data();
+    (void)server.slot.view(std::span<const SlotRun>(), deadline).value();  // it has no values yet
     for (const ShardPiece& piece : table_.pieces) {
       if (piece.server != rank) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
@@ -98,8 +98,13 @@ Result<std::span<const std::byte>> BspWorker::view(const ShardPiece& piece) cons
     return refuse_call("view", "the piece's server does not serve this table",
                        "take pieces from Table::pieces()");
   const std::size_t width = size_of(table_.options.wire);
-  return std::span(server->region + static_cast<std::size_t>(piece.shard_offset) * width,
-                   static_cast<std::size_t>(piece.count) * width);
+  const auto bytes = static_cast<std::size_t>(piece.count) * width;
+  if (server->viewed)
+    return std::span<const std::byte>(
+        server->viewed.tensor().data() + static_cast<std::size_t>(piece.shard_offset) * width,
+        bytes);
+  const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
+  return std::span<const std::byte>(slot_.parameters().data() + first * width, bytes);
 }
 
 Status BspWorker::check_pushed(const char* operation) const noexcept {

@@ -45,7 +45,6 @@ class BspWorker final : public TableWorker {
     int rank = 0;
     PublishedReader slot;
     Arrival viewed;  // declared after its slot: must be destroyed first; empty unless waited for
-    const std::byte* region = nullptr;
     std::vector<SlotRun> runs;
   };
 

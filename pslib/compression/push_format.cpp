@@ -49,12 +49,65 @@ void PushFormat::lay_places(std::span<const TensorSpec> specs) {
   bytes_ = in_lines(bytes_);
 }
 
+// A block's scale is that of all its elements, and only a search finds a place.
+std::size_t PushFormat::begin_of(const TensorRange& range) const noexcept {
+  if (compression_.kind != Compression::Kind::int8) return 0;
+  return static_cast<std::size_t>(range.first) / kernels::kQuantumBlock * kernels::kQuantumBlock;
+}
+
+void PushFormat::add_to(SlotCut& cut, std::span<const TensorRange> ranges) const {
+  const auto add = [&](std::size_t from, std::size_t to) {
+    cut.add(static_cast<std::int64_t>(from), static_cast<std::int64_t>(to - from));
+  };
+  for (const TensorRange& range : ranges) {
+    const auto end = static_cast<std::size_t>(range.end);
+    switch (compression_.kind) {
+      case Compression::Kind::none:
+        add(offset(range.tensor) + static_cast<std::size_t>(range.first),
+            offset(range.tensor) + end);
+        break;
+      case Compression::Kind::int8:
+        add(codes(range.tensor) + begin_of(range), codes(range.tensor) + end);
+        break;
+      case Compression::Kind::top_k:
+        add(places(range.tensor), values(range.tensor) + sent(range.tensor) * sizeof(float));
+        break;
+    }
+  }
+  if (compression_.kind != Compression::Kind::int8) return;
+  for (const TensorRange& range : ranges) {
+    const std::size_t last = static_cast<std::size_t>(range.end - 1) / kernels::kQuantumBlock;
+    add(scales(range.tensor) + begin_of(range) / kernels::kQuantumBlock * sizeof(float),
+        scales(range.tensor) + (last + 1) * sizeof(float));
+  }
+}
+
+PushFormat PushFormat::packed(const SlotCut& cut, std::span<const TensorRange> ranges) const {
+  PushFormat format = *this;
+  const auto place = [&](std::size_t at) {
+    return static_cast<std::size_t>(cut.place(static_cast<std::int64_t>(at)));
+  };
+  for (const TensorRange& range : ranges) {
+    Tensor& tensor = format.tensors_[range.tensor];
+    tensor.begin = begin_of(range);
+    if (compression_.kind == Compression::Kind::int8) {
+      tensor.first = place(tensor.first + tensor.begin);
+      tensor.second = place(tensor.second + tensor.begin / kernels::kQuantumBlock * sizeof(float));
+    } else {
+      tensor.first = place(tensor.first);
+      tensor.second = place(tensor.second);
+    }
+  }
+  return format;
+}
+
 void PushFormat::read(float* to, const std::byte* push, std::size_t tensor, std::int64_t first,
                       std::size_t count) const noexcept {
   const auto from = static_cast<std::size_t>(first);
   if (compression_.kind == Compression::Kind::int8) {
     kernels::dequantise(to, reinterpret_cast<const std::int8_t*>(push + codes(tensor)),
-                        reinterpret_cast<const float*>(push + scales(tensor)), from, count);
+                        reinterpret_cast<const float*>(push + scales(tensor)),
+                        from - tensors_[tensor].begin, count);
     return;
   }
   std::fill_n(to, count, 0.0F);

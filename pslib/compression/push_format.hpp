@@ -6,9 +6,17 @@
 #include <span>
 #include <vector>
 
+#include "pslib/compression/slot_cut.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
+
+/// Elements of a tensor.
+struct TensorRange {
+  std::size_t tensor = 0;
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
 
 // Layout of a compressed push, little-endian, each array on cache lines of its own. "At its offset"
 // means the tensor's offset in the flat gradients.
@@ -46,6 +54,12 @@ class PushFormat {
   /// Elements sent of a tensor.
   std::size_t sent(std::size_t tensor) const noexcept { return tensors_[tensor].sent; }
 
+  /// Adds what a push has of the ranges, which ascend; if compressed, one for each tensor at most.
+  /// `cut` is of the push's slot: of bytes if compressed, else of the wire type.
+  void add_to(SlotCut& cut, std::span<const TensorRange> ranges) const;
+  /// The format of a view of that cut alone, in which read() finds the ranges.
+  PushFormat packed(const SlotCut& cut, std::span<const TensorRange> ranges) const;
+
   /// Decompresses `count` gradients of a tensor from element `first` on.
   void read(float* to, const std::byte* push, std::size_t tensor, std::int64_t first,
             std::size_t count) const noexcept;
@@ -55,7 +69,10 @@ class PushFormat {
     std::size_t first = 0;  // byte offset in the push
     std::size_t second = 0;
     std::size_t sent = 0;
+    std::size_t begin = 0;  // the first element that a cut push has
   };
+
+  std::size_t begin_of(const TensorRange& range) const noexcept;
 
   void lay_codes(std::span<const TensorSpec> specs);
   void lay_places(std::span<const TensorSpec> specs);

@@ -28,12 +28,11 @@ std::size_t norm_count(const TableOptions& options, std::size_t tensors) {
 }  // namespace
 
 Updater::Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
-                 std::size_t contributors, const PushFormat* compressed)
+                 std::size_t contributors, bool compressed)
     : rule_(options.optimizer, options.schedule, kBlock),
       clip_norm_(options.clip_norm),
       accumulate_(options.accumulate),
       wire_(options.wire),
-      compressed_(compressed),
       norms_(norm_count(options, tensors)),
       pointers_(contributors + 1) {
   for (std::size_t i = 0; i < states(options.optimizer); ++i) states_[i] = zeros(elements);
@@ -41,7 +40,7 @@ Updater::Updater(const TableOptions& options, std::size_t tensors, std::int64_t 
   for (const auto& state : states_)
     if (state) arrays_.push_back(state.get());
   if (sums_) arrays_.push_back(sums_.get());
-  if (wire_ != DType::f32 || compressed_ != nullptr) widened_.resize(contributors * kBlock);
+  if (wire_ != DType::f32 || compressed) widened_.resize(contributors * kBlock);
   if (measures()) averaged_.resize(kBlock);
 }
 
@@ -76,17 +75,17 @@ void Updater::for_each_block(const Run& run, Sources sources, const Act& act) no
     std::size_t used = 0;
     if (kept_ > 1) pointers_[used++] = sums_.get() + offset;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      const std::byte* const source = sources[i] + start * width;
-      if (wire_ == DType::f32 && compressed_ == nullptr) {
-        pointers_[used++] = reinterpret_cast<const float*>(source);
+      const Source& source = sources[i];
+      if (wire_ == DType::f32 && source.format == nullptr) {
+        pointers_[used++] = reinterpret_cast<const float*>(source.at) + start;
         continue;
       }
       float* const block = widened_.data() + i * kBlock;
-      if (compressed_ != nullptr)
-        compressed_->read(block, sources[i], run.tensor,
-                          run.first + static_cast<std::int64_t>(start), size);
+      if (source.format != nullptr)
+        source.format->read(block, source.at, run.tensor,
+                            run.first + static_cast<std::int64_t>(start), size);
       else
-        weft::kernels::widen(block, source, wire_, size);
+        weft::kernels::widen(block, source.at + start * width, wire_, size);
       pointers_[used++] = block;
     }
     act(offset, kernels::Gradients(pointers_.data(), used), size);

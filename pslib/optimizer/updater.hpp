@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "pslib/compression/push_format.hpp"
+#include "pslib/compression/push_cut.hpp"
 #include "pslib/optimizer/exact_sum.hpp"
 #include "pslib/optimizer/rule_step.hpp"
 #include "weft/pslib.hpp"
@@ -25,9 +25,8 @@ struct Run {
   std::int64_t first = 0;  ///< in the tensor
 };
 
-/// The contributors' gradients in the order of addition: each starts at the run's first element, in
-/// the table's wire type; with compression each is a whole push.
-using Sources = std::span<const std::byte* const>;
+/// The contributors' gradients of a run, in the order of addition.
+using Sources = std::span<const Source>;
 
 /// An update is begin(), then: if not due(), keep() for every run. If due(): if measures(),
 /// measure() for every run and add the other shards' norms; then apply() for every run. Not
@@ -35,10 +34,9 @@ using Sources = std::span<const std::byte* const>;
 class Updater {
  public:
   /// For at most `contributors` gradients at a time. Requires that `options` passed check().
-  /// `compressed` must outlive this object; null if pushes are not compressed. Throws
-  /// std::bad_alloc.
+  /// `compressed`: pushes are. Throws std::bad_alloc.
   Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
-          std::size_t contributors, const PushFormat* compressed = nullptr);
+          std::size_t contributors, bool compressed = false);
 
   void begin(std::size_t contributors) noexcept;
   /// True if this update applies the rule; false if it only accumulates gradients.
@@ -93,7 +91,6 @@ class Updater {
   const float clip_norm_;
   const std::uint32_t accumulate_;
   const DType wire_;
-  const PushFormat* const compressed_;  // null: gradients have the wire type
 
   std::uint64_t update_ = 0;
   std::uint64_t skipped_ = 0;

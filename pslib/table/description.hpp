@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pslib/checkpoint/checkpoint.hpp"
-#include "pslib/compression/push_format.hpp"
+#include "pslib/compression/push_cut.hpp"
 #include "pslib/table/layout.hpp"
 #include "pslib/table/roles.hpp"
 #include "weft/pslib.hpp"
@@ -64,9 +64,9 @@ class Description {
   /// The first worker's initial parameters, for tables whose compressed pushes have no room for
   /// them.
   PublishedSpec initial() const;
-  /// Bytes of a push before the data of layout element `element`.
-  std::size_t skipped(std::int64_t element) const noexcept {
-    return pushes.is_compressed() ? 0 : static_cast<std::size_t>(element) * size_of(options.wire);
+  /// What a server reads of a push that holds the shards of `homes`.
+  PushCut cut(std::span<const int> homes) const {
+    return PushCut(pushes, pieces, homes, gradients().shape.elements());
   }
   /// Approximate bytes that a shard of `elements` reads of a compressed push.
   std::size_t bytes_read(std::int64_t elements) const noexcept;

@@ -14,8 +14,9 @@ namespace weft::pslib {
 /// parameters. Not thread-safe.
 class InitialParameters {
  public:
-  void attach(World& world, const Description& table, std::span<const int> needs,
-              Deadline deadline);
+  /// For the shards of `homes`.
+  void attach(World& world, const Description& table, std::span<const int> homes,
+              std::span<const int> needs, Deadline deadline);
 
   /// Waits for the initial parameters. The first worker publishes them before its first push, so a
   /// server must take them first.
@@ -23,7 +24,8 @@ class InitialParameters {
   /// Makes the next take() return them once more.
   void take_again() noexcept;
   bool has() const noexcept { return static_cast<bool>(arrival_); }
-  const std::byte* data() const noexcept { return arrival_.tensor().data(); }
+  /// A piece of one of the shards, from element `first` of the flat parameters on.
+  const std::byte* data(std::int64_t first) const noexcept;
   /// Releases the buffer that holds them.
   void release() noexcept { arrival_ = {}; }
   /// Detaches: this server no longer needs them.
@@ -31,6 +33,7 @@ class InitialParameters {
 
  private:
   std::optional<PublishedReader> slot_;
+  std::optional<SlotCut> cut_;
   Arrival arrival_;  // declared after the slot: must be destroyed first
   bool is_due_ = true;
 };

@@ -85,7 +85,7 @@ Case owner_fills(Side& side) {
   return {.end = [remote, view] { *view = Arrival(); }};
 }
 
-enum class Reads { view, tensor, runs, any };
+enum class Reads { view, view_of_runs, tensor, runs, any };
 
 /// Rank 0 reads rank 1's published slot. `published`: a version exists and is to be read.
 Case reader_reads(Side& side, Reads how, bool published) {
@@ -106,6 +106,11 @@ Case reader_reads(Side& side, Reads how, bool published) {
   switch (how) {
     case Reads::view:
       return {.call = [remote](Deadline deadline) { return said(remote->view(deadline)); }};
+    case Reads::view_of_runs:
+      return {.call = [remote](Deadline deadline) {
+        const std::array runs{SlotRun{0, 1, nullptr}, SlotRun{kElements / 2, 1, nullptr}};
+        return said(remote->view(runs, deadline));
+      }};
     case Reads::tensor:
       return {.call = [=](Deadline deadline) { return said(remote->get(into, deadline), into); }};
     case Reads::runs:
@@ -175,6 +180,9 @@ std::vector<Row> slot_rows() {
       {"PublishedReader::view", [](Side& side) { return reader_reads(side, Reads::view, false); }},
       perhaps_alone({"PublishedReader::view",
                      [](Side& side) { return reader_reads(side, Reads::view, true); }, true,
+                     "published"}),
+      perhaps_alone({"PublishedReader::view#2",
+                     [](Side& side) { return reader_reads(side, Reads::view_of_runs, true); }, true,
                      "published"}),
       perhaps_alone({"PublishedReader::get",
                      [](Side& side) { return reader_reads(side, Reads::tensor, true); }}),

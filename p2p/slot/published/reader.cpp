@@ -157,10 +157,47 @@ void VersionReader::count_reading(Newest version, std::uint64_t bytes) noexcept 
   local_.recorder.data(stats::Event::viewed, owner_.rank, id_, seen_);
 }
 
+bool VersionReader::is_within(const SlotRun& run) const noexcept {
+  const std::int64_t elements = spec_.shape.elements();
+  return run.first >= 0 && run.count >= 0 && run.first <= elements &&
+         run.count <= elements - run.first;
+}
+
+Status VersionReader::outside(const char* operation, const SlotRun& run) const noexcept {
+  return failure(Code::bad_argument, operation,
+                 formatted("{} elements from {} on, of a slot of {}", run.count, run.first,
+                           spec_.shape.elements()),
+                 "runs must lie within the slot");
+}
+
 Result<Arrival> VersionReader::view(Deadline deadline) noexcept {
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const SlotRun whole{0, spec_.shape.elements(), nullptr};
-  const auto version = hold("view", std::span(&whole, 1), until);
+  return view_runs(std::span(&whole, 1), spec_.shape, deadline);
+}
+
+Result<Arrival> VersionReader::view(std::span<const SlotRun> runs, Deadline deadline) noexcept {
+  std::int64_t elements = 0;
+  std::int64_t end = 0;
+  for (const SlotRun& run : runs) {
+    if (!is_within(run)) return outside("view", run);
+    if (run.first < end)
+      return failure(
+          Code::bad_argument, "view",
+          formatted("a run begins at element {}, the one before it ends at {}", run.first, end),
+          "list the runs in the slot's order");
+    if (run.to != nullptr)
+      return failure(Code::bad_argument, "view", "a run of a view has a target",
+                     "leave SlotRun::to null, or call get()");
+    elements += run.count;
+    end = run.first + run.count;
+  }
+  return view_runs(runs, Shape{elements}, deadline);
+}
+
+Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Shape& shape,
+                                         Deadline deadline) noexcept {
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const auto version = hold("view", runs, until);
   if (!version.ok()) return version.status();
   Held& held = held_.back();
   const Tensor* tensor = nullptr;
@@ -168,7 +205,7 @@ Result<Arrival> VersionReader::view(Deadline deadline) noexcept {
     tensor = &views_[version->buffer];
     count_reading(*version, 0);
   } else {
-    const Status status = fetch(held, until);
+    const Status status = fetch(held, runs, shape, until);
     if (!status.ok()) return status;
     tensor = held.tensor.get();
   }
@@ -208,12 +245,7 @@ Status VersionReader::get(std::span<const SlotRun> runs, Deadline deadline) noex
 Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into,
                                Deadline deadline) noexcept {
   for (const SlotRun& run : runs) {
-    if (run.first < 0 || run.count < 0 || run.first > spec_.shape.elements() ||
-        run.count > spec_.shape.elements() - run.first)
-      return failure(Code::bad_argument, "get",
-                     formatted("{} elements from {} on, of a slot of {}", run.count, run.first,
-                               spec_.shape.elements()),
-                     "runs must lie within the slot");
+    if (!is_within(run)) return outside("get", run);
     if (run.to == nullptr && run.count != 0)
       return failure(Code::bad_argument, "get",
                      formatted("a run of {} elements has no memory to go to", run.count),

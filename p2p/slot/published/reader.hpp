@@ -29,6 +29,7 @@ class VersionReader final : public RemoteEnd {
   const PublishedSpec& spec() const noexcept { return spec_; }
 
   Result<Arrival> view(Deadline deadline) noexcept;
+  Result<Arrival> view(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(const Tensor& into, Deadline deadline) noexcept;
   void release(std::uint64_t version) noexcept;
@@ -46,6 +47,10 @@ class VersionReader final : public RemoteEnd {
     std::unique_ptr<Tensor> tensor;  ///< over the block
   };
 
+  Result<Arrival> view_runs(std::span<const SlotRun> runs, const Shape& shape,
+                            Deadline deadline) noexcept;
+  bool is_within(const SlotRun& run) const noexcept;
+  Status outside(const char* operation, const SlotRun& run) const noexcept;
   void take_grant(const p2p::AttachedMessage& message, const p2p::Contract& declared,
                   const p2p::GrantedMemory& memory) override;
   /// Whether readers keep the owner from overwriting what they read: by pins where the owner's
@@ -64,7 +69,8 @@ class VersionReader final : public RemoteEnd {
   void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
 
   // Through the fabric: reader_reads.cpp.
-  Status fetch(Held& held, Deadline deadline) noexcept;
+  Status fetch(Held& held, std::span<const SlotRun> runs, const Shape& shape,
+               Deadline deadline) noexcept;
   Status get_runs(std::span<const SlotRun> runs, const Tensor* into, Deadline deadline) noexcept;
   /// `into`: a handle of the runs' memory, if there is one. Goes on with an interrupted read.
   Status read(Held& held, std::span<const SlotRun> runs, const Tensor* into,

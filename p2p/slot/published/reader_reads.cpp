@@ -19,21 +19,21 @@ namespace {
 
 /// A view has no memory of the caller's.
 bool is_view(std::span<const SlotRun> runs) noexcept {
-  return runs.size() == 1 && runs.front().to == nullptr && runs.front().count > 0;
+  return std::ranges::any_of(runs,
+                             [](const SlotRun& run) { return run.to == nullptr && run.count > 0; });
 }
 
 }  // namespace
 
 /// A view of memory that can't be loaded from here is a copy of it, fetched by the fabric.
-Status VersionReader::fetch(Held& held, Deadline deadline) noexcept {
+Status VersionReader::fetch(Held& held, std::span<const SlotRun> runs, const Shape& shape,
+                            Deadline deadline) noexcept {
   const std::uint64_t seen = seen_;
-  const SlotRun whole{0, spec_.shape.elements(), nullptr};
-  Status status = read(held, std::span(&whole, 1), nullptr, deadline);
+  Status status = read(held, runs, nullptr, deadline);
   if (status) {
     try {
       held.block = std::move(reading_->landing);
-      held.tensor =
-          std::make_unique<Tensor>(Tensor::wrap(held.block.data(), spec_.dtype, spec_.shape));
+      held.tensor = std::make_unique<Tensor>(Tensor::wrap(held.block.data(), spec_.dtype, shape));
       return {};
     } catch (...) {
       seen_ = seen;

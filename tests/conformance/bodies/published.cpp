@@ -6,11 +6,13 @@
 #include "tests/conformance/body.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
+#include "tests/support/edges.hpp"
 
 namespace weft::conformance {
 namespace {
 
 using std::chrono::milliseconds;
+using tests::edge_counters;
 using tests::fill;
 using tests::pattern_of;
 
@@ -133,6 +135,62 @@ void gets_whole_runs_and_strides(World& world) {
   meeting.wait();
 }
 
+/// A reader that needs a part views it alone: as a part of the whole slot, or packed.
+void views_runs(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  for (const Flow flow : {Flow::credits, Flow::unsafe_synchronous}) {
+    auto spec = published(1, flow);
+    if (flow != Flow::credits) spec.name += ", synchronous";
+    PublishedEdge edge(world, spec);
+    const auto expected = world.allocate(spec.dtype, spec.shape);
+    const std::array runs{SlotRun{0, 1, nullptr}, SlotRun{100, 0, nullptr},
+                          SlotRun{111, 1250, nullptr}, SlotRun{2993, 7, nullptr}};
+    for (std::uint64_t version = 1; version <= 6; ++version) {
+      publish(check, edge.slot, world.rank(), version);
+      const std::uint64_t before = edge_counters(world, spec.name, Role::views).bytes_moved;
+      if (version % 3 == 0) {
+        const auto none = check.ok(edge.reader.view(std::span<const SlotRun>()), "view of no runs");
+        check.equal(none.sequence(), version, "version passed over");
+        check.equal(edge_counters(world, spec.name, Role::views).bytes_moved, before, "bytes");
+        check(!edge.reader.ready(), "a version that was passed over counts as seen");
+        meeting.wait();
+        continue;
+      }
+      fill(expected, pattern_of(next_of(world), 1, version));
+      {
+        const auto view = check.ok(edge.reader.view(runs), "view of runs");
+        check.equal(view.sequence(), version, "version");
+        const bool is_whole = view.tensor().shape() == spec.shape;
+        check(is_whole || view.tensor().shape() == Shape{1258}, "shape of the runs");
+        const std::uint64_t moved =
+            edge_counters(world, spec.name, Role::views).bytes_moved - before;
+        check.equal(moved, std::uint64_t{is_whole ? 0U : 1258U * 4U}, "bytes moved");
+        std::int64_t at = 0;
+        for (const SlotRun& run : runs) {
+          const auto part = [&](const Tensor& of, std::int64_t first) {
+            return of.part(first, {run.count}).as<std::uint8_t>();
+          };
+          const bool same = std::ranges::equal(
+              std::as_bytes(std::span(view.tensor().data() + (is_whole ? run.first : at) * 4,
+                                      static_cast<std::size_t>(run.count) * 4)),
+              std::as_bytes(part(expected, run.first)));
+          check(same, "a run viewed is not what it should be");
+          at += run.count;
+        }
+      }
+      meeting.wait();
+    }
+    const std::array descending{SlotRun{10, 5, nullptr}, SlotRun{14, 5, nullptr}};
+    check.ends(edge.reader.view(descending).status(), Code::bad_argument, "runs that overlap");
+    const std::array outside{SlotRun{2999, 2, nullptr}};
+    check.ends(edge.reader.view(outside).status(), Code::bad_argument, "a run outside");
+    const std::array targeted{SlotRun{0, 1, expected.data()}};
+    check.ends(edge.reader.view(targeted).status(), Code::bad_argument, "a run with a target");
+    meeting.wait();
+  }
+}
+
 void publishes_to_nobody(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -171,6 +229,7 @@ Bodies published_bodies() {
   return {{"shows_whole_versions_to_all", shows_whole_versions_to_all},
           {"shows_every_version_of_a_synchronous_loop", shows_every_version_of_a_synchronous_loop},
           {"gets_whole_runs_and_strides", gets_whole_runs_and_strides},
+          {"views_runs", views_runs},
           {"publishes_to_nobody", publishes_to_nobody},
           {"finds_the_slot_with_a_new_version", finds_the_slot_with_a_new_version}};
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/edges.hpp"
+#include "tests/threads/pslib/own_share.hpp"
 #include "tests/threads/pslib/training.hpp"
 
 namespace weft::tests {
@@ -86,6 +87,18 @@ TEST(StepCost, OfReadingParametersWhereTheyLieIsNoMovedByte) {
         EXPECT_EQ(waits.work_requests, kSteps * 3);
         EXPECT_EQ(waits.bytes_moved, 0U);
       });
+}
+
+TEST(StepCost, BetweenHostsIsTheRanksOwnShare) {
+  for (const DType wire : {DType::f32, DType::bf16})
+    for (const int ranks : {2, 4, 8}) {
+      SCOPED_TRACE(std::string(name(wire)) + ", ranks " + std::to_string(ranks));
+      pslib::TableOptions options(Optimizer::sgd(0.1F));
+      options.wire = wire;
+      Meeting meeting(ranks);
+      run_on(ranks, settings().with(Setting::fabric, "tcp"),
+             [&](World& world) { expect_to_receive_its_own_share(world, meeting, options); });
+    }
 }
 
 }  // namespace

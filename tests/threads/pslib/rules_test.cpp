@@ -83,14 +83,14 @@ Bytes alone(int workers, TableOptions options) {
                          static_cast<std::size_t>(workers));
   for (int step = 0; step < kSteps; ++step) {
     std::vector<std::vector<Floats>> gradients;
-    std::vector<std::vector<const std::byte*>> sources;
+    std::vector<std::vector<pslib::Source>> sources;
     for (const auto& spec : specs()) {
       gradients.emplace_back();
       sources.emplace_back();
       for (int worker = 0; worker < workers; ++worker)
         gradients.back().push_back(values(spec, step, worker, wire));
       for (const Floats& gradient : gradients.back())
-        sources.back().push_back(reinterpret_cast<const std::byte*>(gradient.data()));
+        sources.back().push_back({reinterpret_cast<const std::byte*>(gradient.data())});
     }
     updater.begin(static_cast<std::size_t>(workers));
     for (const auto& run : runs)

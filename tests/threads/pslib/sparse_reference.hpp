@@ -115,10 +115,9 @@ class SerialTable {
       std::copy_n(row.values.data() + (1 + i) * options_.dim, options_.dim, updater.state(i));
     updater.begin(workers);
     const std::vector<float> zeros(options_.dim);
-    std::vector<const std::byte*> sources(workers,
-                                          reinterpret_cast<const std::byte*>(zeros.data()));
+    std::vector<pslib::Source> sources(workers, {reinterpret_cast<const std::byte*>(zeros.data())});
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      sources[i] = reinterpret_cast<const std::byte*>(gradients[i].data());
+      sources[i].at = reinterpret_cast<const std::byte*>(gradients[i].data());
     updater.apply({0, 0, dim}, row.values.data(), row.values.data(), sources);
     for (std::size_t i = 0; i < pslib::states(options_.optimizer); ++i)
       std::copy_n(updater.state(i), options_.dim, row.values.data() + (1 + i) * options_.dim);

@@ -18,9 +18,11 @@ Floats viewed(pslib::Table& table) {
   return all;
 }
 
-TEST(ParameterViews, ShowWhatAPullWouldMove) {
+class ParameterViews : public testing::TestWithParam<std::string> {};
+
+TEST_P(ParameterViews, ShowWhatAPullWouldMove) {
   const Regression model;
-  run_on(3, [&](World& world) {
+  run_on(3, settings().with(Setting::fabric, GetParam()), [&](World& world) {
     pslib::ParameterServer server(world, {.workers = {}, .servers = {}, .split_bytes = 64});
     auto table = server.table("model", Regression::specs(), Optimizer::sgd(0.1F));
     fill_parameters(table, world.rank());
@@ -43,8 +45,8 @@ TEST(ParameterViews, ShowWhatAPullWouldMove) {
   });
 }
 
-TEST(ParameterViews, AreByNameForWholeTensorsOnly) {
-  run_on(2, [&](World& world) {
+TEST_P(ParameterViews, AreByNameForWholeTensorsOnly) {
+  run_on(2, settings().with(Setting::fabric, GetParam()), [&](World& world) {
     pslib::ParameterServer server(world, {.workers = {}, .servers = {}, .split_bytes = 256});
     auto table = server.table("model", Regression::specs(), Optimizer::sgd(0.1F));
     fill_parameters(table, world.rank());
@@ -57,6 +59,9 @@ TEST(ParameterViews, AreByNameForWholeTensorsOnly) {
     world.leave().or_throw();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, ParameterViews, testing::Values("shm", "tcp"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace weft::tests

@@ -18,11 +18,11 @@ using tests::random_gradients;
 
 constexpr int kSteps = 5;
 
-std::vector<const std::byte*> sources(const std::vector<Floats>& gradients, std::size_t from = 0) {
-  std::vector<const std::byte*> pointers;
+std::vector<Source> sources(const std::vector<Floats>& gradients, std::size_t from = 0) {
+  std::vector<Source> all;
   for (const Floats& gradient : gradients)
-    pointers.push_back(reinterpret_cast<const std::byte*>(gradient.data() + from));
-  return pointers;
+    all.push_back({reinterpret_cast<const std::byte*>(gradient.data() + from)});
+  return all;
 }
 
 /// A table of one tensor on one shard.

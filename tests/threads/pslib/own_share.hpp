@@ -1,0 +1,51 @@
+// What a rank receives in a step of a dense table whose shards' memory it can't load from.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "tests/support/edges.hpp"
+#include "tests/support/ranks.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::tests {
+
+/// Bytes that came from other ranks for slots that this rank reads.
+inline std::uint64_t bytes_read_from_others(const World& world) {
+  std::uint64_t bytes = 0;
+  for (const auto& edge : world.report().edges)
+    if (edge.role == Role::views && edge.peer != world.rank()) bytes += edge.counters.bytes_moved;
+  return bytes;
+}
+
+/// Every rank works and serves: it is to receive its share of every other worker's gradients, and
+/// every other shard's parameters.
+inline void expect_to_receive_its_own_share(World& world, Meeting& meeting,
+                                            const pslib::TableOptions& options) {
+  constexpr std::uint64_t kSteps = 4;
+  pslib::ParameterServer server(world);
+  std::vector<pslib::TensorSpec> specs;
+  for (const std::int64_t size : {300'000, 70'001, 129, 16'384, 50'000, 9, 64'000})
+    specs.push_back({"t" + std::to_string(specs.size()), Shape{size}});
+  auto table = server.table("model", specs, options);
+  std::uint64_t elements = 0;
+  for (const auto& spec : specs) elements += static_cast<std::uint64_t>(spec.shape.elements());
+  const auto ranks = static_cast<std::uint64_t>(world.size());
+  const std::uint64_t share = elements * size_of(options.wire) / ranks;
+
+  meeting.wait();
+  const std::uint64_t at_first = bytes_read_from_others(world);
+  table.initialize().or_throw();
+  meeting.wait();
+  const auto initially = static_cast<double>(bytes_read_from_others(world) - at_first);
+  EXPECT_LE(initially, 1.05 * static_cast<double>(ranks * share)) << "the first worker's values";
+  const std::uint64_t before = bytes_read_from_others(world);
+  meeting.wait();
+  for (std::uint64_t i = 0; i < kSteps; ++i) table.push_pull().or_throw();
+  meeting.wait();
+  const auto received = static_cast<double>(bytes_read_from_others(world) - before) / kSteps;
+  const auto asked = static_cast<double>(2 * (ranks - 1) * share);
+  EXPECT_NEAR(received, asked, 0.05 * asked);
+  world.leave().or_throw();
+}
+
+}  // namespace weft::tests
