@@ -58,12 +58,13 @@ enum class Setting : std::uint8_t {
   gdr_level,  ///< WEFT_GDR_LEVEL        choice PXB   GPUDirect up to this path class
 
   // Between hosts.
-  iface,       ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts
-  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silent or stopped for this long: dead; off
-  sigterm,     ///< WEFT_SIGTERM         bool   1     announce SIGTERM to the others
-  rails,       ///< WEFT_RAILS           integer 1    connections for data to each peer
-  checksum,    ///< WEFT_CHECKSUM        bool   0     tensors sent by TCP have checksums
-  encrypt,     ///< WEFT_ENCRYPT         bool   0     everything sent by TCP is encrypted
+  iface,           ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts
+  dead_after,      ///< WEFT_DEAD_AFTER      time   10s   silent or stopped for this long: dead; off
+  sigterm,         ///< WEFT_SIGTERM         bool   1     announce SIGTERM to the others
+  rails,           ///< WEFT_RAILS           integer 1    connections for data to each peer
+  tcp_congestion,  ///< WEFT_TCP_CONGESTION  text   auto  congestion control between hosts
+  checksum,        ///< WEFT_CHECKSUM        bool   0     tensors sent by TCP have checksums
+  encrypt,         ///< WEFT_ENCRYPT         bool   0     everything sent by TCP is encrypted
 
   // Subscribers: readers outside the job.
   subscribe_addr,  ///< WEFT_SUBSCRIBE_ADDR       text  ""  where publishers accept subscribers

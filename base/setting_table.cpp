@@ -146,6 +146,10 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
     {Setting::rails, "WEFT_RAILS", SettingType::integer, "1", "a number from 1 to 8",
      "TCP connections for data to each peer, over different networks if there are several", false,
      1, 8},
+    expert({Setting::tcp_congestion, "WEFT_TCP_CONGESTION", SettingType::text, "auto",
+            "a congestion control such as cubic, system, or auto",
+            "the congestion control of TCP connections; auto: the system's, or another that it "
+            "allows in place of bbr; system: the system's"}),
     {Setting::checksum, "WEFT_CHECKSUM", SettingType::boolean, "0", kFlag,
      "1: tensors sent by TCP have checksums"},
     {Setting::encrypt, "WEFT_ENCRYPT", SettingType::boolean, "0", kFlag,

@@ -27,7 +27,7 @@ std::vector<std::string> flags_for_hosts(int ranks) {
   for (int i = 1; i <= hosts; ++i)
     places += fmt::format("{}host{}:{}", i == 1 ? "" : ",", i, (ranks + hosts - i) / hosts);
   words.insert(words.end(), {"--host", places});
-  for (const char* variable : {"WEFT_FABRIC", "WEFT_CHECKSUM", "WEFT_ENCRYPT", "WEFT_RAILS"})
+  for (const char* variable : {"WEFT_FABRIC", "WEFT_CHECKSUM", "WEFT_ENCRYPT", "WEFT_RAILS", "WEFT_TCP_CONGESTION"})
     if (!said(variable).empty()) words.insert(words.end(), {"-x", variable});
   return words;
 }

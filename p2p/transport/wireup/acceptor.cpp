@@ -62,10 +62,11 @@ std::uint16_t port_of(int fd) {
 }  // namespace
 
 Acceptor::Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
-                   std::chrono::nanoseconds patience, Events events)
+                   std::chrono::nanoseconds patience, Events events, CongestionControl congestion)
     : progress_(progress),
       log_(log),
       rejected_connections_(rejected_connections),
+      congestion_(std::move(congestion)),
       patience_(patience),
       events_(std::move(events)) {}
 
@@ -81,6 +82,7 @@ bool Acceptor::try_listen(const std::vector<IpAddress>& ips, std::uint16_t wante
   port_ = wanted;
   for (const IpAddress& ip : ips) {
     os::Fd socket = make_listener(ip);
+    congestion_.apply(socket.get());
     // Connections that an earlier job left at this port are no reason to wait.
     const int on = 1;
     if (wanted != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -16,6 +16,7 @@
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/auth/pending_connections.hpp"
 #include "p2p/transport/auth/rejected_connections.hpp"
+#include "p2p/transport/wireup/congestion.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 
@@ -44,7 +45,7 @@ class Acceptor {
 
   /// Arguments by reference must outlive it.
   Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
-           std::chrono::nanoseconds patience, Events events);
+           std::chrono::nanoseconds patience, Events events, CongestionControl congestion = {});
 
   /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws
   /// Error(system).
@@ -85,6 +86,7 @@ class Acceptor {
   ProgressThread& progress_;
   Log& log_;
   RejectedConnections& rejected_connections_;
+  const CongestionControl congestion_;
   const std::chrono::nanoseconds patience_;  ///< how long an unauthenticated client may take
   const Events events_;
   Identity identity_;

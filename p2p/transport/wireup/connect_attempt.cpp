@@ -35,9 +35,11 @@ int error_of(int socket) {
 }  // namespace
 
 ConnectAttempt::ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target,
-                               std::uint16_t port, const std::vector<IpAddress>& ips, Events events)
+                               std::uint16_t port, const std::vector<IpAddress>& ips, Events events,
+                               CongestionControl congestion)
     : progress_(progress),
       identity_(identity),
+      congestion_(std::move(congestion)),
       target_(target),
       port_(port),
       events_(std::move(events)),
@@ -88,6 +90,7 @@ void ConnectAttempt::start(Trial& trial, Clock::time_point now) {
   }
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  congestion_.apply(socket.get());
   const SocketAddress address = socket_address(trial.ip, port_);
   if (::connect(socket.get(), address.get(), address.size) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {

@@ -12,6 +12,7 @@
 #include "p2p/transport/address/ip_address.hpp"
 #include "p2p/transport/auth/exact_read.hpp"
 #include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/wireup/congestion.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 
@@ -38,7 +39,8 @@ class ConnectAttempt {
 
   /// `identity` must outlive it.
   ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target,
-                 std::uint16_t port, const std::vector<IpAddress>& ips, Events events);
+                 std::uint16_t port, const std::vector<IpAddress>& ips, Events events,
+                 CongestionControl congestion = {});
   ConnectAttempt(const ConnectAttempt&) = delete;
   ConnectAttempt& operator=(const ConnectAttempt&) = delete;
 
@@ -91,6 +93,7 @@ class ConnectAttempt {
 
   ProgressThread& progress_;
   const Identity& identity_;
+  const CongestionControl congestion_;
   const Target target_;
   const std::uint16_t port_;
   const Events events_;

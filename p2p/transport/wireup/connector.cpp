@@ -58,13 +58,15 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       judges_silence(config.time(Setting::dead_after).has_value()),
       encrypts(config.flag(Setting::encrypt)),
       interface(config.text(Setting::iface)),
+      congestion(config.text(Setting::tcp_congestion), *local_rank.log),
       why_silent("silent for " + seconds(dead_after)),
       acceptor(thread, *local_rank.log, local_rank.rejected_connections,
                std::min<nanoseconds>(kPatience, init_timeout),
                {.came = [this](const Handshake& client, const Handshake& server,
                                os::Fd& socket) { return on_client(client, server, socket); },
                 .short_of = [this](const Error& error) { events.short_of(error); },
-                .wants_ticks = [this] { errands.start(); }}),
+                .wants_ticks = [this] { errands.start(); }},
+               congestion),
       errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
       heartbeat(thread, dead_after / Heartbeats::kPeriods,
                 [this](std::uint64_t expired) { beat(expired); }) {}
@@ -93,7 +95,8 @@ void Connector::Implementation::call(int rank) {
                   cipher.emplace(keys.to_server, keys.to_client);
                 meet(rank, std::move(socket), std::move(cipher));
               },
-          .short_of = say_short_of()});
+          .short_of = say_short_of()},
+      congestion);
   server.attempt->begin();
 }
 
@@ -119,7 +122,8 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
                                       .was_called = false,
                                       .keys = identity.keys(own, theirs)});
               },
-          .short_of = say_short_of()});
+          .short_of = say_short_of()},
+      congestion);
   server.data_attempts.emplace(rail, std::move(attempt)).first->second->begin();
 }
 

@@ -70,6 +70,7 @@ struct Connector::Implementation {
   const bool judges_silence;
   const bool encrypts;
   const std::string interface;
+  const CongestionControl congestion;
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;
   ConnectorAddress own;
