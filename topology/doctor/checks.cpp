@@ -6,7 +6,7 @@
 namespace weft::doctor {
 namespace {
 
-constexpr std::array<Check, 20> kChecks{{
+constexpr std::array<Check, 24> kChecks{{
     {"memlock", check_memlock},
     {"memfd", check_memfd},
     {"memory", check_memory},
@@ -19,6 +19,10 @@ constexpr std::array<Check, 20> kChecks{{
     {"port", check_ports},
     {"gid", check_gids},
     {"mtu", check_mtu},
+    {"tcp-congestion", check_tcp_congestion},
+    {"tcp-buffers", check_tcp_buffers},
+    {"tcp-mtu", check_tcp_mtu},
+    {"tcp-qdisc", check_tcp_qdisc},
     {"pci-link", check_pci_links},
     {"port-rate", check_port_rates},
     {"cuda", check_cuda},

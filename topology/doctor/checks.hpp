@@ -25,6 +25,12 @@ Findings check_ports(const Scene& scene);
 Findings check_gids(const Scene& scene);
 Findings check_mtu(const Scene& scene);
 
+// TCP between hosts. It works with any of these settings, so no check fails.
+Findings check_tcp_congestion(const Scene& scene);
+Findings check_tcp_buffers(const Scene& scene);
+Findings check_tcp_mtu(const Scene& scene);
+Findings check_tcp_qdisc(const Scene& scene);
+
 // Paths between NIC, GPU and memory.
 Findings check_pci_links(const Scene& scene);
 Findings check_port_rates(const Scene& scene);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "topology/discover/discover.hpp"
+#include "topology/doctor/qdiscs.hpp"
 
 namespace weft::doctor {
 
@@ -51,6 +52,7 @@ struct Host {
   std::function<int()> try_memfd;
   std::function<LibraryAnswer(const std::string& file)> library;
   std::function<topology::CudaAnswer()> cuda;
+  std::function<QdiscAnswer()> qdiscs;
 };
 
 /// The machine as this process sees it. A library is loaded when a check asks for it.

@@ -115,6 +115,7 @@ Host live_host() {
   host.try_memfd = try_memfd;
   host.library = ask_library;
   host.cuda = topology::ask_cuda_driver;
+  host.qdiscs = ask_qdiscs;
   return host;
 }
 

@@ -83,6 +83,15 @@ void FakeHost::add_port_that_is_down() {
   write(port + "rate", "10 Gb/sec (1X QDR)\n");
 }
 
+void FakeHost::add_software_interface(const std::string& name, const std::string& qdisc) {
+  const std::string folder = "/sys/class/net/" + name + "/";
+  write(folder + "type", "1\n");
+  write(folder + "operstate", "up\n");
+  write(folder + "speed", "10000\n");
+  write(folder + "mtu", "1500\n");
+  qdiscs.qdiscs.push_back({name, qdisc});
+}
+
 FakeHost::FakeHost() : folder_(fastest_folder()) {
   // No other thread runs in this program.
   ::setenv("HWLOC_FSROOT", folder_.path().c_str(), 1);
@@ -118,7 +127,18 @@ FakeHost::FakeHost() : folder_(fastest_folder()) {
   for (const char* index : {"0", "2"}) write(port + "gid_attrs/types/" + index, "IB/RoCE v1\n");
   for (const char* index : {"1", "3"}) write(port + "gid_attrs/types/" + index, "RoCE v2\n");
   for (const char* index : {"0", "1", "2", "3"}) write(port + "gid_attrs/ndevs/" + index, "ens1\n");
+  link("/" + pci_[kNic].string(), "/sys/class/net/ens1/device");
+  write("/sys/class/net/ens1/type", "1\n");
+  write("/sys/class/net/ens1/operstate", "up\n");
+  write("/sys/class/net/ens1/speed", "200000\n");
   write("/sys/class/net/ens1/mtu", "9000\n");
+  write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
+  write("/proc/sys/net/ipv4/tcp_available_congestion_control", "reno cubic bbr\n");
+  write("/proc/sys/net/ipv4/tcp_allowed_congestion_control", "reno cubic\n");
+  write("/proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t33554432\n");
+  write("/proc/sys/net/ipv4/tcp_wmem", "4096\t16384\t33554432\n");
+  write("/proc/sys/net/ipv4/tcp_moderate_rcvbuf", "1\n");
+  write("/proc/sys/net/core/default_qdisc", "fq_codel\n");
 
   write("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
         "always within_size [advise] never deny force\n");
@@ -146,6 +166,7 @@ FakeHost::FakeHost() : folder_(fastest_folder()) {
     return lost_.contains(file) ? doctor::LibraryAnswer{false, file + ": no such file"}
                                 : doctor::LibraryAnswer{true, ""};
   };
+  host.qdiscs = [this] { return qdiscs; };
   host.cuda = [] { return topology::CudaAnswer{"12.4", "", std::vector<topology::CudaDevice>(1)}; };
 }
 

@@ -26,6 +26,9 @@ class FakeHost {
   FakeHost& operator=(const FakeHost&) = delete;
 
   doctor::Host host;
+  /// The answer of the kernel, as of a NIC with two queues.
+  doctor::QdiscAnswer qdiscs{
+      .qdiscs = {{"lo", "noqueue"}, {"ens1", "mq"}, {"ens1", "fq_codel"}, {"ens1", "fq_codel"}}};
 
   /// Writes a file of the machine; `file` is its path on a real machine.
   void write(const std::string& file, const std::string& text) {
@@ -54,6 +57,8 @@ class FakeHost {
   /// Writes a PCI configuration of which users other than root see `bytes` bytes.
   void write_config(const std::string& address, bool redirects, std::size_t bytes = 4096);
   void add_gpu_beside();
+  /// An interface of software that is up, with one queueing discipline.
+  void add_software_interface(const std::string& name, const std::string& qdisc);
 
  private:
   static std::filesystem::path relative(const std::filesystem::path& file) {

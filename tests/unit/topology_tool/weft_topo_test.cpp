@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/support/shell.hpp"
 #include "tests/unit/base/temp_folder.hpp"
@@ -135,6 +138,22 @@ TEST_F(WeftTopo, DoctorEndsWithTheCodeOfItsVerdict) {
   const auto verdict = json["verdict"].get<std::string>();
   EXPECT_EQ(outcome.exit_code, verdict == "fail" ? 3 : verdict == "warn" ? 1 : 0);
   EXPECT_EQ(run("$TOPO doctor --ranks 2").exit_code, outcome.exit_code);
+}
+
+TEST_F(WeftTopo, DoctorSaysWhetherTheCongestionControlOfThisMachinePaces) {
+  std::ifstream setting("/proc/sys/net/ipv4/tcp_congestion_control");
+  std::string name;
+  if (!(setting >> name)) GTEST_SKIP() << "the kernel does not tell the congestion control";
+  const auto json = nlohmann::json::parse(run("$TOPO doctor --json").output, nullptr, false);
+  std::vector<std::string> verdicts;
+  std::set<std::string> checks;
+  for (const auto& finding : json["findings"]) {
+    checks.insert(finding["check"].get<std::string>());
+    if (finding["check"] == "tcp-congestion") verdicts.push_back(finding["verdict"]);
+  }
+  EXPECT_EQ(verdicts, std::vector<std::string>{name.starts_with("bbr") ? "warn" : "ok"});
+  for (const char* check : {"tcp-buffers", "tcp-mtu", "tcp-qdisc"})
+    EXPECT_TRUE(checks.contains(check)) << check;
 }
 
 TEST_F(WeftTopo, NeedsNoLibraryOfRdmaOrCuda) {
