@@ -2,10 +2,10 @@
 
 # Runs a command as one CTest test of the suite hosts. With NP, the command is a program with NP ranks, spread
 # evenly over the hosts; without, it runs on the first host.
-#   weft_hosts_test(name [HOSTS 2] [NETWORKS 1] [NP n] [TIMEOUT seconds] [ENVIRONMENT NAME=value ...]
-#                   COMMAND target args...)
+#   weft_hosts_test(name [HOSTS 2] [NETWORKS 1] [CONGESTION_CONTROL name] [NP n] [TIMEOUT seconds]
+#                   [ENVIRONMENT NAME=value ...] COMMAND target args...)
 function(weft_hosts_test name)
-  cmake_parse_arguments(TEST "" "HOSTS;NETWORKS;NP;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
+  cmake_parse_arguments(TEST "" "HOSTS;NETWORKS;CONGESTION_CONTROL;NP;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
   if(NOT TEST_COMMAND)
     message(FATAL_ERROR "weft_hosts_test(${name}): COMMAND is needed")
   endif()
@@ -24,10 +24,14 @@ function(weft_hosts_test name)
   if(TEST_NP)
     set(command bash ${here}/ranks.sh ${TEST_NP} ${command})
   endif()
+  set(congestion_control "")
+  if(TEST_CONGESTION_CONTROL)
+    set(congestion_control -c ${TEST_CONGESTION_CONTROL})
+  endif()
   weft_command_test(
     ${name}
     SUITE hosts
     TIMEOUT ${TEST_TIMEOUT}
     ENVIRONMENT ${TEST_ENVIRONMENT}
-    COMMAND bash ${here}/hosts -n ${TEST_HOSTS} -w ${TEST_NETWORKS} -- ${command})
+    COMMAND bash ${here}/hosts -n ${TEST_HOSTS} -w ${TEST_NETWORKS} ${congestion_control} -- ${command})
 endfunction()
