@@ -30,11 +30,12 @@ std::size_t size_of_word(const std::string& word) {
   return *size;
 }
 
-std::string text_of(const Plan& plan, const std::string& layout, const std::vector<Row>& rows) {
+std::string text_of(const Plan& plan, const std::string& layout, const std::vector<Row>& rows,
+                    const Machine& machine) {
   const std::string& name = plan.run.benchmark;
   if (layout == "osu") return osu_layout(name, rows);
   if (layout == "nccl") return nccl_layout(name, rows, plan.run.check);
-  return name == kChecks ? verdicts(rows) : table(name, rows, processors());
+  return name == kChecks ? verdicts(rows) : table(name, rows, machine);
 }
 
 int drive(int argc, char** argv) {
@@ -83,16 +84,17 @@ int drive(int argc, char** argv) {
   }
 
   const Results results = run(plan);
+  const Machine machine = machine_of_runs();
   auto rows = summarise(results);
   const bool checks = plan.run.benchmark == kChecks;
   if (checks) judge(rows);
-  fmt::print("{}", text_of(plan, layout, rows));
+  fmt::print("{}", text_of(plan, layout, rows, machine));
   if (!plan.against.empty()) fmt::print("{}", against_text(plan.against, rows));
   // A picture is drawn from its CSV, which stays beside it.
   if (csv_file.empty() && !svg_file.empty())
     csv_file = std::filesystem::path(svg_file).replace_extension(".csv").string();
-  if (!csv_file.empty()) write_csv(csv_file, rows);
-  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
+  if (!csv_file.empty()) write_csv(csv_file, rows, machine);
+  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, machine);
   if (!svg_file.empty()) draw(csv_file, svg_file, plan.run.benchmark);
   return checks && any_slower(rows) ? 1 : 0;
 }

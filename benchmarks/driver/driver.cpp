@@ -222,6 +222,8 @@ std::vector<RunRow> run_once(const Program& program, const RunOptions& options) 
 
 unsigned processors() { return std::max(1U, static_cast<unsigned>(os::usable_cpus())); }
 
+Machine machine_of_runs() { return {processors(), congestion_control()}; }
+
 Results run(const Plan& plan) {
   const Description& benchmark = description_of(plan.run.benchmark);
   // Otherwise ranks of one host would use shared memory.

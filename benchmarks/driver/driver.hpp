@@ -26,6 +26,14 @@ struct Plan {
 /// The number of processors that this process, and so its runs, may use.
 unsigned processors();
 
+/// Facts that the figures of a run depend on.
+struct Machine {
+  unsigned processors = 1;           ///< that the ranks had
+  std::string congestion_control{};  ///< of TCP; empty if ranks don't use TCP
+};
+/// After run(), which sets the fabric of the ranks.
+Machine machine_of_runs();
+
 /// Measures. Prints to stderr what is left out (a peer that is not installed, a size for which
 /// there is no memory) and why, and whether ranks share processors. Throws std::runtime_error, with
 /// the reason, if the plan can't be run or a run of weft fails.

@@ -12,4 +12,8 @@ std::vector<std::string> flags_for_hosts(int ranks);
 std::vector<std::string> on_second_host(std::vector<std::string> words);
 std::string second_host_address();
 
+/// The congestion control of TCP: that of the hosts ("host1 reno, host2 bbr" if they differ), or of
+/// this machine if WEFT_FABRIC is tcp; empty if ranks don't use TCP.
+std::string congestion_control();
+
 }  // namespace weft::bench

@@ -77,12 +77,13 @@ std::string nccl_layout(const std::string& benchmark, const std::vector<Row>& ro
   return text;
 }
 
-std::string csv(const std::vector<Row>& rows) {
+std::string csv(const std::vector<Row>& rows, const Machine& machine) {
   const std::set<std::string> peers = peers_of(rows);
   const bool has_against = peers.contains(std::string(kAgainst));
   std::string text = "size,kind,ranks,weft_us,limit_us,limit_ratio,limit_spread";
   for (const std::string& peer : peers) text += fmt::format(",{0}_us,{0}_ratio,{0}_spread", peer);
-  text += has_against ? ",worse\n" : "\n";
+  if (has_against) text += ",worse";
+  text += machine.congestion_control.empty() ? "\n" : ",congestion_control\n";
   const auto columns = [](const Comparison& c) {
     return fmt::format(",{:.6g},{:.4g},{:.3g}", c.us, c.ratio, c.spread);
   };
@@ -97,14 +98,15 @@ std::string csv(const std::vector<Row>& rows) {
       const auto found = row.peers.find(std::string(kAgainst));
       text += found == row.peers.end() ? "," : is_worse(found->second) ? ",1" : ",0";
     }
+    if (!machine.congestion_control.empty()) text += ',' + quoted(machine.congestion_control);
     text += '\n';
   }
   return text;
 }
 
-void write_csv(const std::string& file, const std::vector<Row>& rows) {
+void write_csv(const std::string& file, const std::vector<Row>& rows, const Machine& machine) {
   std::ofstream out(file);
-  out << csv(rows);
+  out << csv(rows, machine);
   out.close();
   if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
 }

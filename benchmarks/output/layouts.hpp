@@ -18,9 +18,10 @@ std::string osu_layout(const std::string& benchmark, const std::vector<Row>& row
 std::string nccl_layout(const std::string& benchmark, const std::vector<Row>& rows, bool checked);
 
 /// Comma-separated values with a line of headings: a line for each row, microseconds, ratios and
-/// their spreads; beside another build also `worse`, 1 or 0.
-std::string csv(const std::vector<Row>& rows);
+/// their spreads; beside another build also `worse`, 1 or 0; over TCP also `congestion_control`,
+/// the same in each line.
+std::string csv(const std::vector<Row>& rows, const Machine& machine);
 /// Throws std::runtime_error if the file can't be written.
-void write_csv(const std::string& file, const std::vector<Row>& rows);
+void write_csv(const std::string& file, const std::vector<Row>& rows, const Machine& machine);
 
 }  // namespace weft::bench

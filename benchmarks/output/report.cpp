@@ -80,7 +80,8 @@ std::vector<Row> summarise(const Results& results) {
   return rows;
 }
 
-std::string table(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors) {
+std::string table(const std::string& benchmark, const std::vector<Row>& rows,
+                  const Machine& machine) {
   std::set<std::string> peers;
   std::set<std::string> figures;
   const bool moves_bytes = description_of(benchmark).moves_bytes;
@@ -92,13 +93,15 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows, un
     size_width = std::max(size_width, size_text(row.size).size());
     kind_width = std::max(kind_width, row.kind.size() + 1);
     if (row.limit.once_ratio > 0) cell_width = kCellWithOnce;
-    any_crowded = any_crowded || row.is_crowded(processors);
+    any_crowded = any_crowded || row.is_crowded(machine.processors);
     for (const auto& [name, comparison] : row.peers) peers.insert(name);
     for (const auto& [name, value] : row.figures) figures.insert(name);
   }
 
-  std::string text =
-      fmt::format("{}: microseconds per operation; (ratio: weft's time / theirs)\n", benchmark);
+  std::string text = benchmark;
+  if (!machine.congestion_control.empty())
+    text += fmt::format(", TCP under {}", machine.congestion_control);
+  text += ": microseconds per operation; (ratio: weft's time / theirs)\n";
   text += fmt::format("{:>{}} {:<{}}{:>6}{:>10}{:>{}}", "size", size_width, "kind", kind_width,
                       "ranks", "weft", "limit", cell_width);
   for (const std::string& name : peers) text += fmt::format("{:>{}}", name, cell_width);
@@ -106,7 +109,8 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows, un
   for (const std::string& name : figures) text += fmt::format("{:>19}", name);
   text += '\n';
   for (const Row& row : rows) {
-    const std::string ranks = fmt::format("{}{}", row.ranks, row.is_crowded(processors) ? "*" : "");
+    const std::string ranks =
+        fmt::format("{}{}", row.ranks, row.is_crowded(machine.processors) ? "*" : "");
     text += fmt::format("{:>{}} {:<{}}{:>6}{:>10}{}", size_text(row.size), size_width, row.kind,
                         kind_width, ranks, time_text(row.weft_us), cell(row.limit, cell_width));
     for (const std::string& name : peers) {
@@ -125,11 +129,13 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows, un
     text += '\n';
   }
   if (any_crowded)
-    text += fmt::format("* more ranks than the {} processor(s): they take turns\n", processors);
+    text +=
+        fmt::format("* more ranks than the {} processor(s): they take turns\n", machine.processors);
   return text;
 }
 
-std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors) {
+std::string json(const std::string& benchmark, const std::vector<Row>& rows,
+                 const Machine& machine) {
   int most_ranks = 2;
   auto list = nlohmann::json::array();
   for (const Row& row : rows) {
@@ -151,7 +157,7 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows, uns
     list.push_back({{"size", row.size},
                     {"kind", row.kind},
                     {"ranks", row.ranks},
-                    {"crowded", row.is_crowded(processors)},
+                    {"crowded", row.is_crowded(machine.processors)},
                     {"weft_us", row.weft_us},
                     {"limit_us", row.limit.us},
                     {"peers", peers},
@@ -160,18 +166,18 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows, uns
                     {"limit_ways", row.limit_ways},
                     {"figures", row.figures}});
   }
-  return nlohmann::json{{"bench", benchmark},
-                        {"ranks", most_ranks},
-                        {"processors", processors},
-                        {"rows", list}}
-             .dump(1) +
-         "\n";
+  nlohmann::json whole{{"bench", benchmark},
+                       {"ranks", most_ranks},
+                       {"processors", machine.processors},
+                       {"rows", list}};
+  if (!machine.congestion_control.empty()) whole["congestion_control"] = machine.congestion_control;
+  return whole.dump(1) + "\n";
 }
 
 void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
-                unsigned processors) {
+                const Machine& machine) {
   std::ofstream out(file);
-  out << json(benchmark, rows, processors);
+  out << json(benchmark, rows, machine);
   out.close();
   if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
 }

@@ -53,15 +53,17 @@ std::string time_text(double us);
 
 std::vector<Row> summarise(const Results& results);
 
-/// The rows as text, with a line of headings. Rows with more ranks than `processors` are marked.
+/// The rows as text, with a line of headings. Rows with more ranks than processors are marked.
 /// Throws std::runtime_error for an unknown benchmark.
-std::string table(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
+std::string table(const std::string& benchmark, const std::vector<Row>& rows,
+                  const Machine& machine);
 
-/// The rows as a JSON document. `processors`: the number that the ranks had.
-std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
+/// The rows as a JSON document.
+std::string json(const std::string& benchmark, const std::vector<Row>& rows,
+                 const Machine& machine);
 
 /// Throws std::runtime_error if the file can't be written.
 void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
-                unsigned processors);
+                const Machine& machine);
 
 }  // namespace weft::bench

@@ -60,11 +60,11 @@ TEST(Against, TheTextSaysThatNoRowIsWorse) {
 
 TEST(Against, TheFormsForProgramsHaveRatioSpreadAndVerdict) {
   const auto rows = measured(8, {1.2, 1.2, 1.2});
-  EXPECT_EQ(csv(rows),
+  EXPECT_EQ(csv(rows, {2}),
             "size,kind,ranks,weft_us,limit_us,limit_ratio,limit_spread,"
             "against_us,against_ratio,against_spread,worse\n"
             "8,touched,2,12,5,2.4,0,10,1.2,0,1\n");
-  const auto document = nlohmann::json::parse(json("latency", rows, 2));
+  const auto document = nlohmann::json::parse(json("latency", rows, {2}));
   EXPECT_EQ(document["rows"][0]["peers"]["against"], 10.0);
   const auto& compared = document["rows"][0]["ratios"]["against"];
   EXPECT_NEAR(compared["ratio"].get<double>(), 1.2, 1e-12);

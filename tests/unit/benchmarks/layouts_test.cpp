@@ -52,12 +52,21 @@ TEST(Layouts, NcclCountsTheBusByTheCollective) {
 TEST(Layouts, CsvHasALineForEachRowAndAllPeersColumns) {
   auto some = rows();
   some[0].kind = "a, b";
-  EXPECT_EQ(csv(some),
+  EXPECT_EQ(csv(some, {4}),
             "size,kind,ranks,weft_us,limit_us,limit_ratio,limit_spread,"
             "openmpi_us,openmpi_ratio,openmpi_spread\n"
             "8,\"a, b\",4,2,1.6,1.25,0,,,\n"
             "1048576,f32,4,100,80,1.25,0,400,0.25,0.1\n");
-  EXPECT_THROW(write_csv("/no/such/folder/rows.csv", rows()), std::runtime_error);
+  EXPECT_THROW(write_csv("/no/such/folder/rows.csv", rows(), {4}), std::runtime_error);
+}
+
+TEST(Layouts, CsvHasTheCongestionControlInEachLineOverTcp) {
+  EXPECT_EQ(csv({row(8, 2, 1.6)}, {4, "bbr"}),
+            "size,kind,ranks,weft_us,limit_us,limit_ratio,limit_spread,congestion_control\n"
+            "8,f32,4,2,1.6,1.25,0,bbr\n");
+  EXPECT_NE(
+      csv({row(8, 2, 1.6)}, {4, "host1 reno, host2 bbr"}).find(",\"host1 reno, host2 bbr\"\n"),
+      std::string::npos);
 }
 
 }  // namespace

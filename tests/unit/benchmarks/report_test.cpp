@@ -51,7 +51,7 @@ TEST(Summary, CountsTheBytesOfAllReceivers) {
 
 TEST(Json, HasTheAgreedForm) {
   const auto rows = summarise(two_pairs_with_a_drift());
-  const auto document = nlohmann::json::parse(json("put-bw", rows, 3));
+  const auto document = nlohmann::json::parse(json("put-bw", rows, {3}));
   EXPECT_EQ(document["bench"], "put-bw");
   EXPECT_EQ(document["ranks"], 4) << "the most of any row";
   EXPECT_EQ(document["processors"], 3);
@@ -71,21 +71,21 @@ TEST(Json, HasTheAgreedForm) {
 TEST(Json, OfNoPeersIsAnEmptyObject) {
   const Results results{
       {8, "touched", 2, {{"weft", {1}}, {"limit", {1}}, {"weft/limit", {1}}}, {}}};
-  const auto document = nlohmann::json::parse(json("latency", summarise(results), 2));
+  const auto document = nlohmann::json::parse(json("latency", summarise(results), {2}));
   EXPECT_TRUE(document["rows"][0]["peers"].is_object());
   EXPECT_TRUE(document["rows"][0]["peers"].empty());
 }
 
 TEST(Table, NamesSizesKindsAndPeers) {
-  const auto text = table("put-bw", summarise(two_pairs_with_a_drift()), 4);
+  const auto text = table("put-bw", summarise(two_pairs_with_a_drift()), {4});
   for (const char* word : {"1m", "touched", "openmpi", "openmpi_put", "(0.250)", "limit", "hop_us"})
     EXPECT_NE(text.find(word), std::string::npos) << word << " is not in:\n" << text;
 }
 
 TEST(Table, ShowsNoBandwidthWhereNoBytesMove) {
-  EXPECT_NE(table("put-bw", summarise(two_pairs_with_a_drift()), 4).find(" 209.72 "),
+  EXPECT_NE(table("put-bw", summarise(two_pairs_with_a_drift()), {4}).find(" 209.72 "),
             std::string::npos);
-  EXPECT_EQ(table("view", summarise(two_pairs_with_a_drift()), 4).find(" 209.72 "),
+  EXPECT_EQ(table("view", summarise(two_pairs_with_a_drift()), {4}).find(" 209.72 "),
             std::string::npos);
 }
 
@@ -101,26 +101,35 @@ TEST(Table, ShowsTheCallWithoutAPlanBesideThePlan) {
   const auto rows = summarise(a_collective());
   EXPECT_DOUBLE_EQ(rows[0].peers.at("openmpi").once_ratio, 0.75);
   EXPECT_DOUBLE_EQ(rows[0].limit.once_ratio, 3);
-  EXPECT_NE(table("all_reduce", rows, 2).find("(0.250, once 0.750)"), std::string::npos);
-  const auto document = nlohmann::json::parse(json("all_reduce", rows, 2));
+  EXPECT_NE(table("all_reduce", rows, {2}).find("(0.250, once 0.750)"), std::string::npos);
+  const auto document = nlohmann::json::parse(json("all_reduce", rows, {2}));
   EXPECT_EQ(document["rows"][0]["ratios"]["openmpi"]["once_ratio"], 0.75);
   EXPECT_FALSE(nlohmann::json::parse(json("put-bw", summarise(two_pairs_with_a_drift()),
-                                          4))["rows"][0]["ratios"]["openmpi"]
+                                          {4}))["rows"][0]["ratios"]["openmpi"]
                    .contains("once_ratio"));
 }
 
 TEST(Table, MarksRowsWithMoreRanksThanProcessors) {
   const auto rows = summarise(two_pairs_with_a_drift());
-  EXPECT_NE(table("put-bw", rows, 3).find(" 4* "), std::string::npos);
-  EXPECT_NE(table("put-bw", rows, 3).find("* more ranks"), std::string::npos);
-  EXPECT_EQ(table("put-bw", rows, 4).find('*'), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, 3))["rows"][0]["crowded"], true);
-  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, 4))["rows"][0]["crowded"], false);
+  EXPECT_NE(table("put-bw", rows, {3}).find(" 4* "), std::string::npos);
+  EXPECT_NE(table("put-bw", rows, {3}).find("* more ranks"), std::string::npos);
+  EXPECT_EQ(table("put-bw", rows, {4}).find('*'), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, {3}))["rows"][0]["crowded"], true);
+  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, {4}))["rows"][0]["crowded"], false);
+}
+
+TEST(Machine, TellsTheCongestionControlWhereRanksUseTcp) {
+  const auto rows = summarise(two_pairs_with_a_drift());
+  const Machine machine{4, "reno"};
+  EXPECT_TRUE(table("put-bw", rows, machine).starts_with("put-bw, TCP under reno: micro"));
+  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, machine))["congestion_control"], "reno");
+  EXPECT_TRUE(table("put-bw", rows, {4}).starts_with("put-bw: micro"));
+  EXPECT_FALSE(nlohmann::json::parse(json("put-bw", rows, {4})).contains("congestion_control"));
 }
 
 TEST(WriteJson, SaysWhichFileCannotBeWritten) {
   try {
-    write_json("/nowhere/at/all.json", "latency", {}, 2);
+    write_json("/nowhere/at/all.json", "latency", {}, {2});
     FAIL() << "wrote into a folder that does not exist";
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string(error.what()).find("/nowhere/at/all.json"), std::string::npos);
