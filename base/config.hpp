@@ -25,7 +25,7 @@ enum class Setting : std::uint8_t {
   token_file,    ///< WEFT_TOKEN_FILE      text   ""    file with the token of the ranks
   fabric,        ///< WEFT_FABRIC          choice auto  auto | shm | verbs | tcp
   require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
-  arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   growth step of arenas (at least 2m)
+  arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   largest growth step of arenas (from 2m)
   arena_max,     ///< WEFT_ARENA_MAX       size   0     limit of a rank's data arena; 0: none
   spin,          ///< WEFT_SPIN            time|auto    how long a wait polls before it yields
   cross_memory,  ///< WEFT_CROSS_MEMORY    choice auto  auto | off: adopted memory by kernel copy

@@ -44,7 +44,10 @@ class ArenaStorage final : public Storage {
 }  // namespace
 
 Arena::Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper)
-    : sort_(sort), limits_(std::move(limits)), mapper_(std::move(mapper)) {}
+    : sort_(sort),
+      limits_(std::move(limits)),
+      mapper_(std::move(mapper)),
+      step_(std::min(limits_.chunk_bytes, ArenaLimits::kFirstChunk)) {}
 
 Block Arena::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -71,8 +74,7 @@ void Arena::release(const Block& block) noexcept {
 
 Arena::Chunk& Arena::grow(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 62)) refuse(bytes, "more than any machine addresses");
-  const std::size_t step = limits_.exported ? kHugePage : kPage;
-  const std::size_t wanted = (std::max(bytes, limits_.chunk_bytes) + step - 1) / step * step;
+  const std::size_t wanted = next_chunk(bytes, limits_.exported ? kHugePage : kPage);
   if (limits_.max_bytes != 0 && reserved_ + wanted > limits_.max_bytes)
     refuse(bytes, fmt::format("WEFT_ARENA_MAX allows {} bytes and a chunk of {} would be needed",
                               limits_.max_bytes, wanted));
@@ -89,9 +91,24 @@ Arena::Chunk& Arena::grow(std::size_t bytes) {
   return add_chunk(std::move(segment), wanted);
 }
 
+std::size_t Arena::next_chunk(std::size_t bytes, std::size_t page) noexcept {
+  const auto whole = [page](std::size_t size) { return (size + page - 1) / page * page; };
+  // A chunk costs peers a mapping and a NIC a registration, so a step is skipped rather than made a
+  // chunk of its own for a request between two steps.
+  while (step_ < bytes && step_ < limits_.chunk_bytes)
+    step_ = std::min(2 * step_, limits_.chunk_bytes);
+  const std::size_t needed = whole(bytes);
+  std::size_t wanted = std::max(needed, whole(step_));
+  // The last step may be shorter than the limit's rest.
+  if (limits_.max_bytes != 0 && reserved_ + wanted > limits_.max_bytes)
+    wanted = std::max(needed, (limits_.max_bytes - reserved_) / page * page);
+  return wanted;
+}
+
 Arena::Chunk& Arena::add_chunk(Segment segment, std::size_t bytes) {
   chunks_.push_back(std::make_unique<Chunk>(Chunk{std::move(segment), Heap(bytes), bytes}));
   reserved_ += bytes;
+  step_ = std::min(2 * step_, limits_.chunk_bytes);
   return *chunks_.back();
 }
 

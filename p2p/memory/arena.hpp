@@ -43,8 +43,13 @@ struct Block {
 };
 
 struct ArenaLimits {
-  std::size_t chunk_bytes = 16u << 20;  ///< growth step; larger requests get a chunk of their own
-  std::size_t max_bytes = 0;            ///< 0: no limit
+  /// Size of the first chunk, whose pages exist at once: small, since many ranks need no more.
+  static constexpr std::size_t kFirstChunk = 2u << 20;
+
+  /// Largest growth step. Steps double from the first chunk on; larger requests get a chunk of
+  /// their own.
+  std::size_t chunk_bytes = 16u << 20;
+  std::size_t max_bytes = 0;  ///< 0: no limit
   bool huge_pages = true;
   int numa = -1;  ///< preferred NUMA node of the pages; -1: the kernel's choice
   /// All pages come from these NUMA nodes; empty: from any.
@@ -93,6 +98,8 @@ class Arena {
     std::size_t bytes;
   };
   Chunk& grow(std::size_t bytes);
+  /// Size of a new chunk for a request of `bytes`, in whole pages of `page` bytes.
+  std::size_t next_chunk(std::size_t bytes, std::size_t page) noexcept;
   Chunk& add_chunk(Segment segment, std::size_t bytes);
   static std::size_t index_of(std::uint32_t chunk) noexcept { return chunk & 0xffffffu; }
   [[noreturn]] void refuse(std::size_t bytes, const std::string& why) const;
@@ -102,6 +109,7 @@ class Arena {
   const std::shared_ptr<SegmentMapper> mapper_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::size_t step_;  ///< of the next growth
   std::size_t reserved_ = 0;
   std::size_t used_ = 0;
   std::size_t peak_ = 0;

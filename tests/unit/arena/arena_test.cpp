@@ -1,4 +1,4 @@
-// The source of an arena's pages.
+// The source of an arena's pages, and how an arena grows.
 #include "p2p/memory/arena.hpp"
 
 #include <gtest/gtest.h>
@@ -56,6 +56,44 @@ TEST(Arena, DoesWithoutANodeThatIsNotThere) {
   Arena arena(ArenaSort::data, {.chunk_bytes = 2 << 20, .numa = 1000},
               std::make_shared<SegmentMapper>());
   EXPECT_NE(arena.allocate(64).data, nullptr);
+}
+
+/// The chunks that hold these requests, in MiB, by their order.
+std::vector<std::size_t> chunks_of(ArenaLimits limits, const std::vector<std::size_t>& requests) {
+  limits.huge_pages = false;
+  Arena arena(ArenaSort::data, std::move(limits), std::make_shared<SegmentMapper>());
+  std::vector<std::size_t> chunks;
+  for (const std::size_t bytes : requests) {
+    const std::uint32_t chunk = arena.allocate(bytes).chunk;
+    if ((chunk & 0xffffffU) == chunks.size()) chunks.push_back(arena.chunk_bytes(chunk) >> 20);
+  }
+  return chunks;
+}
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+TEST(ArenaGrowth, StartsSmallAndDoublesUpToTheStep) {
+  EXPECT_EQ(chunks_of({.chunk_bytes = 8 * kMiB}, std::vector<std::size_t>(15, 2 * kMiB)),
+            (std::vector<std::size_t>{2, 4, 8, 8, 8}));
+  EXPECT_EQ(chunks_of({.chunk_bytes = 2 * kMiB}, {kMiB, kMiB, kMiB}),
+            (std::vector<std::size_t>{2, 2}));
+  EXPECT_EQ(chunks_of({.chunk_bytes = 6 * kMiB}, {kMiB, 2 * kMiB, 4 * kMiB, 4 * kMiB}),
+            (std::vector<std::size_t>{2, 4, 6, 6}));
+}
+
+TEST(ArenaGrowth, SkipsStepsThatDontHoldTheRequest) {
+  EXPECT_EQ(chunks_of({}, {5 * kMiB, 3 * kMiB, 64, 9 * kMiB}), (std::vector<std::size_t>{8, 16}));
+}
+
+TEST(ArenaGrowth, GivesALargeRequestAChunkOfItsOwn) {
+  EXPECT_EQ(chunks_of({}, {64, 33 * kMiB, 4 * kMiB}), (std::vector<std::size_t>{2, 34, 16}));
+}
+
+TEST(ArenaGrowth, TakesTheRestOfTheLimitWithItsLastStep) {
+  const ArenaLimits limits{.max_bytes = 20 * kMiB};
+  EXPECT_EQ(chunks_of(limits, {64, 10 * kMiB, 2 * kMiB}), (std::vector<std::size_t>{2, 16}));
+  EXPECT_EQ(chunks_of(limits, {64, 4 * kMiB, 8 * kMiB, 6 * kMiB}),
+            (std::vector<std::size_t>{2, 4, 8, 6}));
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ struct VerbsOptions {
   std::uint64_t max_message = 0;    ///< WEFT_IB_MAX_MESSAGE: bytes; 0: what the device can
   bool connection_manager = false;  ///< WEFT_CONNECT=cm
   int eager_ranks = 128;            ///< WEFT_MESH_EAGER
-  /// First size of a rank's arenas (WEFT_ARENA_CHUNK): registered as soon as they are used.
+  /// Bytes that must be registrable at join: the control arena, and the largest step of the data
+  /// arena (WEFT_ARENA_CHUNK). The first steps are smaller, but a rank soon needs a whole one.
   std::size_t arena_bytes = 0;
 
   static VerbsOptions read(const Config& config);
