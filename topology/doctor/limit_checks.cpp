@@ -14,9 +14,9 @@ namespace weft::doctor {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-// A rank starts with 2 MiB of control arena, and takes its first chunk of 16 MiB with its first
+// A rank starts with 2 MiB of control arena, and takes its first chunk of 2 MiB with its first
 // tensor.
-constexpr std::uint64_t kFirstArenas = 18 * kMiB;
+constexpr std::uint64_t kFirstArenas = 4 * kMiB;
 // Includes the rings of queue pairs and completion queues for a typical number of peers.
 constexpr std::uint64_t kFirstPinned = 32 * kMiB;
 

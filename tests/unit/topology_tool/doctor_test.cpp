@@ -78,7 +78,7 @@ const std::vector<Fault> kFaults{
        f.write("/sys/fs/cgroup/job/memory.current", "266435456\n");
      }},
     {"MemoryShort", "memory", Verdict::warn, "available",
-     [](FakeHost& f) { f.write("/proc/meminfo", "MemTotal: 99999 kB\nMemAvailable: 40000 kB\n"); }},
+     [](FakeHost& f) { f.write("/proc/meminfo", "MemTotal: 99999 kB\nMemAvailable: 12000 kB\n"); }},
     {"MemoryUnknown", "memory", Verdict::not_applicable, "can't be read",
      [](FakeHost& f) { f.remove("/proc/meminfo"); }},
 
