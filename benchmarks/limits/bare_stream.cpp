@@ -2,9 +2,11 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -71,6 +73,49 @@ os::Fd client(World& world, int other) {
   return socket;
 }
 
+constexpr std::size_t kKi = 1024;
+
+/// A way to exchange: no more than `ahead` bytes are sent beyond those received, so that the data
+/// under way stay in the processors' caches.
+struct ExchangeWay {
+  const char* name;
+  std::size_t least_size;  ///< of a tensor for which this way differs from the ones before
+  std::size_t ahead;
+};
+constexpr std::array kExchangeWays{ExchangeWay{"unbounded", 0, SIZE_MAX},
+                                   ExchangeWay{"ahead_64k", 64 * kKi + 1, 64 * kKi},
+                                   ExchangeWay{"ahead_256k", 256 * kKi + 1, 256 * kKi},
+                                   ExchangeWay{"ahead_1m", kKi* kKi + 1, kKi* kKi}};
+
+/// A way to send and to receive.
+struct SendWay {
+  const char* name;
+  std::size_t least_size;  ///< of a tensor for which this way differs from the ones before
+  std::size_t at_once;     ///< bytes of one call
+  std::size_t low_water;   ///< bytes for which the receiver sleeps; 0: it sleeps in recv()
+  int flags;
+};
+constexpr std::array kSendWays{SendWay{"whole", 0, SIZE_MAX, 0, 0},
+                               SendWay{"polled", 0, SIZE_MAX, 0, MSG_DONTWAIT},
+                               SendWay{"low_water", 64 * kKi, SIZE_MAX, 256 * kKi, 0},
+                               SendWay{"pieces", 128 * kKi + 1, 128 * kKi, 0, 0}};
+
+/// The names of the first ways, which are those for tensors of `size` bytes.
+template <typename Ways>
+LimitWays ways_for(const Ways& ways, std::size_t size) {
+  std::vector<std::string> names;
+  for (const auto& way : ways)
+    if (size >= way.least_size) names.emplace_back(way.name);
+  return LimitWays(std::move(names));
+}
+
+/// The bytes that a call has moved; 0 if it has to be repeated.
+std::size_t moved(ssize_t result, const char* what) {
+  if (result == 0 || (result < 0 && errno != EINTR && errno != EAGAIN))
+    os::throw_system_error("bench", what);
+  return static_cast<std::size_t>(std::max<ssize_t>(result, 0));
+}
+
 }  // namespace
 
 BareStream::BareStream(World& world, int other)
@@ -79,75 +124,134 @@ BareStream::BareStream(World& world, int other)
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-void BareStream::put(const std::byte* from, std::size_t bytes) {
+LimitWays BareStream::ways_to_send(std::size_t size) { return ways_for(kSendWays, size); }
+LimitWays BareStream::ways_to_exchange(std::size_t size) { return ways_for(kExchangeWays, size); }
+
+void BareStream::put(const std::byte* from, std::size_t bytes, std::size_t at_once, int flags) {
   while (bytes > 0) {
-    const ssize_t sent = ::send(socket_.get(), from, bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EINTR) os::throw_system_error("bench", "send");
-    if (sent <= 0) continue;
+    const std::size_t sent =
+        moved(::send(socket_.get(), from, std::min(bytes, at_once), MSG_NOSIGNAL | flags), "send");
     from += sent;
-    bytes -= static_cast<std::size_t>(sent);
+    bytes -= sent;
   }
 }
 
-void BareStream::take(std::byte* to, std::size_t bytes, int flags) {
+void BareStream::take(std::byte* to, std::size_t bytes, std::size_t at_once, int flags) {
   while (bytes > 0) {
-    const ssize_t got = ::recv(socket_.get(), to, bytes, flags);
-    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-      os::throw_system_error("bench", "recv");
-    if (got < 0) continue;
+    const std::size_t got =
+        moved(::recv(socket_.get(), to, std::min(bytes, at_once), flags), "recv");
     to += got;
-    bytes -= static_cast<std::size_t>(got);
+    bytes -= got;
   }
+}
+
+void BareStream::take_above_low_water(std::byte* to, std::size_t bytes, std::size_t low_water) {
+  while (bytes > 0) {
+    // recv() itself would take what is there and then sleep for as much again.
+    set_low_water(std::min(bytes, low_water));
+    pollfd wait{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&wait, 1, -1) < 0 && errno != EINTR) os::throw_system_error("bench", "poll");
+    const std::size_t got = moved(::recv(socket_.get(), to, bytes, MSG_DONTWAIT), "recv");
+    to += got;
+    bytes -= got;
+  }
+}
+
+void BareStream::set_low_water(std::size_t bytes) {
+  if (bytes == low_water_) return;
+  low_water_ = bytes;
+  const int value = static_cast<int>(bytes);
+  if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value) != 0)
+    os::throw_system_error("bench", "SO_RCVLOWAT");
+}
+
+void BareStream::put_word(std::uint64_t word) {
+  std::byte bytes[sizeof word];
+  std::memcpy(bytes, &word, sizeof word);
+  put(bytes, sizeof word, SIZE_MAX, 0);
+}
+
+std::uint64_t BareStream::take_word(int flags) {
+  std::byte bytes[sizeof(std::uint64_t)];
+  take(bytes, sizeof bytes, SIZE_MAX, flags);
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
 }
 
 std::vector<double> BareStream::pings(std::uint32_t count) {
-  std::byte word[8]{};
   std::vector<double> samples;
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto start = Timer::now();
-    if (!leads_) take(word, sizeof word, MSG_DONTWAIT);
-    put(word, sizeof word);
-    if (leads_) take(word, sizeof word, MSG_DONTWAIT);
+    if (!leads_) (void)take_word(MSG_DONTWAIT);
+    put_word(i);
+    if (leads_) (void)take_word(MSG_DONTWAIT);
     samples.push_back(microseconds_since(start) / 2);
   }
   return samples;
 }
 
-void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes) {
-  // Limits the data under way, so that it stays in the processors' caches.
-  constexpr std::size_t kAhead = 256u << 10;
-  const auto moved = [](ssize_t result) {
-    if (result == 0 || (result < 0 && errno != EINTR && errno != EAGAIN))
-      os::throw_system_error("bench", "exchange");
-    return static_cast<std::size_t>(std::max<ssize_t>(result, 0));
-  };
+template <typename Run>
+void BareStream::try_each(std::uint32_t count, LimitWays& ways, Run&& run) {
+  constexpr std::uint64_t kDone = ~std::uint64_t{0};
+  if (!leads_) {
+    for (std::uint64_t way = take_word(0); way != kDone; way = take_word(0)) run(way);
+    return;
+  }
+  const std::size_t first = round_++;
+  for (std::size_t i = 0; i < ways.count(); ++i) {
+    const std::size_t way = (first + i) % ways.count();
+    if (ways.is_dropped(way)) continue;
+    put_word(way);
+    const auto start = Timer::now();
+    run(way);
+    ways.add(way, microseconds_since(start) / count);
+  }
+  put_word(kDone);
+  ways.drop_slow();
+}
+
+void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead) {
   std::size_t sent = 0;
   std::size_t got = 0;
   while (got < bytes || sent < bytes) {
-    if (const std::size_t some = std::min(bytes, got + kAhead) - sent; some > 0)
-      sent += moved(::send(socket_.get(), from + sent, some, MSG_NOSIGNAL | MSG_DONTWAIT));
-    if (got < bytes) got += moved(::recv(socket_.get(), to + got, bytes - got, MSG_DONTWAIT));
+    const std::size_t bound = ahead < bytes - got ? got + ahead : bytes;
+    if (bound > sent)
+      sent += moved(::send(socket_.get(), from + sent, bound - sent, MSG_NOSIGNAL | MSG_DONTWAIT),
+                    "send");
+    if (got < bytes)
+      got += moved(::recv(socket_.get(), to + got, bytes - got, MSG_DONTWAIT), "recv");
   }
 }
 
-double BareStream::exchange(std::size_t size, std::uint32_t count) {
+void BareStream::exchange(std::size_t size, std::uint32_t count, LimitWays& ways) {
   buffer_.resize(std::max(buffer_.size(), 2 * size));
-  const auto start = Timer::now();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    std::fill_n(buffer_.data(), size, static_cast<std::byte>(i));
-    swap(buffer_.data(), buffer_.data() + size, size);
-  }
-  return microseconds_since(start) / count;
+  try_each(count, ways, [&](std::size_t way) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::fill_n(buffer_.data(), size, static_cast<std::byte>(i));
+      swap(buffer_.data(), buffer_.data() + size, size, kExchangeWays.at(way).ahead);
+    }
+  });
 }
 
-double BareStream::send(std::size_t size, std::uint32_t count) {
-  std::byte word[8]{};
+void BareStream::send(std::size_t size, std::uint32_t count, LimitWays& ways) {
   buffer_.resize(std::max(buffer_.size(), size));
-  const auto start = Timer::now();
-  for (std::uint32_t i = 0; i < count; ++i)
-    leads_ ? put(buffer_.data(), size) : take(buffer_.data(), size, 0);
-  leads_ ? take(word, sizeof word, 0) : put(word, sizeof word);
-  return microseconds_since(start) / count;
+  try_each(count, ways, [&](std::size_t number) {
+    const SendWay& way = kSendWays.at(number);
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (leads_)
+        put(buffer_.data(), size, way.at_once, way.flags);
+      else if (way.low_water > 0)
+        take_above_low_water(buffer_.data(), size, way.low_water);
+      else
+        take(buffer_.data(), size, way.at_once, way.flags);
+    if (leads_) {
+      (void)take_word(0);
+      return;
+    }
+    put_word(0);
+    set_low_water(1);
+  });
 }
 
 }  // namespace weft::bench

@@ -69,13 +69,14 @@ RunRow bandwidth(World& world, Words& words, BareStream& bare, std::size_t size,
                       .shape = Shape{static_cast<std::int64_t>(size)},
                       .depth = kWireUnderWay};
   const std::uint32_t tensors = wire_tensors(size);
+  LimitWays limit = BareStream::ways_to_send(size);
   if (world.rank() == 1) {
     Slot slot = world.expose(spec);
     words.put();
     for (std::uint32_t block = 0; block <= blocks; ++block) {
       for (std::uint32_t i = 0; i < tensors; ++i) (void)slot.wait().value();
       words.put();
-      (void)bare.send(size, tensors);
+      bare.send(size, tensors, limit);
     }
     words.await();
     return {};
@@ -88,7 +89,6 @@ RunRow bandwidth(World& world, Words& words, BareStream& bare, std::size_t size,
     std::memset(sources.back().data(), static_cast<int>(i), size);
   }
   std::vector<double> samples;
-  std::vector<double> limit;
   std::vector<Request> requests(kWireUnderWay);
   for (std::uint32_t block = 0; block <= blocks; ++block) {
     const auto start = Timer::now();
@@ -100,13 +100,11 @@ RunRow bandwidth(World& world, Words& words, BareStream& bare, std::size_t size,
     for (Request& request : requests) request.wait().or_throw();
     words.await();
     const double spent = microseconds_since(start) / tensors;
-    const double bare_spent = bare.send(size, tensors);
-    if (block == 0) continue;  // registers memory and connects
-    samples.push_back(spent);
-    limit.push_back(bare_spent);
+    bare.send(size, tensors, limit);
+    if (block > 0) samples.push_back(spent);  // the first registers memory and connects
   }
   words.put();
-  return compared(size, "put", samples, limit);
+  return limit.compared(size, "put", samples);
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ RunRow measure(World& world, Collectives& group, BareStream* bare, std::size_t s
   const std::uint32_t blocks = wire_blocks(options);
   std::uint64_t turn = 0;
   std::vector<double> samples;
-  std::vector<double> limit;
+  // The unavoidable traffic: both tensors cross the wire, at the same time if there are two ranks.
+  const bool both_ways = world.size() == 2 && options.benchmark == kAllReduce;
+  LimitWays limit = both_ways ? BareStream::ways_to_exchange(size) : BareStream::ways_to_send(size);
   for (std::uint32_t block = 0; block <= blocks; ++block) {
     all_here.run().or_throw();
     const auto start = Timer::now();
@@ -48,17 +50,12 @@ RunRow measure(World& world, Collectives& group, BareStream* bare, std::size_t s
                                     (options.benchmark == kBroadcast ? in : out).as<float>(), shape,
                                     turn, world.size()),
                    out.bytes(), turn);
-    // The unavoidable traffic: both tensors cross the wire, at the same time if there are two
-    // ranks.
-    const bool both_ways = world.size() == 2 && options.benchmark == kAllReduce;
-    double bare_spent = 0;
-    if (bare != nullptr)
-      bare_spent = both_ways ? bare->exchange(size, operations) : bare->send(size, operations);
-    if (block == 0) continue;  // registers memory and connects
-    samples.push_back(spent);
-    limit.push_back(bare_spent);
+    if (bare != nullptr && both_ways) bare->exchange(size, operations, limit);
+    if (bare != nullptr && !both_ways) bare->send(size, operations, limit);
+    if (block > 0) samples.push_back(spent);  // the first registers memory and connects
   }
-  return compared(size, kF32, samples, limit);
+  if (world.rank() != 0) return {};
+  return limit.compared(size, kF32, samples);
 }
 
 }  // namespace

@@ -40,18 +40,17 @@ class Worker {
 
   RunRow measure(const RunOptions& options) {
     std::vector<double> samples;
-    std::vector<double> limit;
+    LimitWays limit = BareStream::ways_to_send(size_);
     for (std::uint32_t block = 0; block <= wire_blocks(options); ++block) {
       double spent = 0;
       for (std::uint32_t i = 0; i < wire_operations(size_); ++i) spent += step(options.check);
-      // The unavoidable traffic: the gradient and the parameters cross the wire, one after the
-      // other.
-      const double bare_spent = 2 * bare_.send(size_, wire_operations(size_));
-      if (block == 0) continue;  // registers memory and connects
-      samples.push_back(spent / wire_operations(size_));
-      limit.push_back(bare_spent);
+      bare_.send(size_, wire_operations(size_), limit);
+      // The first block registers memory and connects.
+      if (block > 0) samples.push_back(spent / wire_operations(size_));
     }
-    return compared(size_, kind_, samples, limit);
+    // The unavoidable traffic: the gradient and the parameters cross the wire, one after the other.
+    constexpr double kTransfers = 2;
+    return limit.compared(size_, kind_, samples, kTransfers);
   }
 
  private:
@@ -100,9 +99,10 @@ std::vector<RunRow> measure_wire_push_pull(World& world, const RunOptions& optio
         rows.push_back(Worker(table, bare, size, kind).measure(options));
         continue;
       }
+      LimitWays ways = BareStream::ways_to_send(size);
       const std::jthread limit([&] {
         for (std::uint32_t block = 0; block <= wire_blocks(options); ++block)
-          (void)bare.send(size, wire_operations(size));
+          bare.send(size, wire_operations(size), ways);
       });
       pslib::Table* const tables[] = {&table};
       server.serve(tables).or_throw();
