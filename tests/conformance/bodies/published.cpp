@@ -64,6 +64,31 @@ void shows_whole_versions_to_all(World& world) {
   }
 }
 
+/// The owner publishes on and on while others read: a large version is whole, or is read again.
+void shows_whole_large_versions_to_a_slow_reader(World& world) {
+  constexpr std::uint64_t kVersions = 40;
+  const Check check(world);
+  Meeting meeting(world);
+  const PublishedSpec spec{
+      .name = "large model", .dtype = DType::f32, .shape = {3, 50'000}, .depth = 2};
+  PublishedEdge edge(world, spec);
+  std::uint64_t seen = 0;
+  const auto look = [&](Deadline deadline) {
+    const auto view = edge.reader.view(deadline);
+    if (view.code() == Code::timeout) return;
+    check.ok(view.status(), "view");
+    check(view->sequence() > seen, "a version came twice");
+    seen = view->sequence();
+    check.holds(view->tensor(), pattern_of(next_of(world), 1, seen), "large version");
+  };
+  for (std::uint64_t version = 1; version <= kVersions; ++version) {
+    publish(check, edge.slot, world.rank(), version);
+    if (version % 2 == 0) look(Deadline::after(milliseconds(2)));
+  }
+  while (seen < kVersions) look({});
+  meeting.wait();
+}
+
 /// The loop keeps the ranks in step, so nothing is exchanged and nothing is passed over.
 void shows_every_version_of_a_synchronous_loop(World& world) {
   const Check check(world);
@@ -226,12 +251,14 @@ void finds_the_slot_with_a_new_version(World& world) {
 }  // namespace
 
 Bodies published_bodies() {
-  return {{"shows_whole_versions_to_all", shows_whole_versions_to_all},
-          {"shows_every_version_of_a_synchronous_loop", shows_every_version_of_a_synchronous_loop},
-          {"gets_whole_runs_and_strides", gets_whole_runs_and_strides},
-          {"views_runs", views_runs},
-          {"publishes_to_nobody", publishes_to_nobody},
-          {"finds_the_slot_with_a_new_version", finds_the_slot_with_a_new_version}};
+  return {
+      {"shows_whole_versions_to_all", shows_whole_versions_to_all},
+      {"shows_every_version_of_a_synchronous_loop", shows_every_version_of_a_synchronous_loop},
+      {"shows_whole_large_versions_to_a_slow_reader", shows_whole_large_versions_to_a_slow_reader},
+      {"gets_whole_runs_and_strides", gets_whole_runs_and_strides},
+      {"views_runs", views_runs},
+      {"publishes_to_nobody", publishes_to_nobody},
+      {"finds_the_slot_with_a_new_version", finds_the_slot_with_a_new_version}};
 }
 
 }  // namespace weft::conformance

@@ -115,13 +115,44 @@ void stages_memory_outside_the_arena(World& world) {
   meeting.wait();
 }
 
+/// The moment its put has ended, a source may be written; however it travels, what arrives is what
+/// was put.
+void gives_large_sources_back_once_they_are_read(World& world) {
+  constexpr std::uint64_t kPuts = 12;
+  const Check check(world);
+  Meeting meeting(world);
+  const SlotSpec spec{.name = "large", .dtype = DType::f32, .shape = {400, 601}, .depth = 2};
+  RingEdge edge(world, spec);
+  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto put = [&](std::uint64_t n) {
+    fill(source, pattern_of(world.rank(), 5, n));
+    return edge.remote.put(source);
+  };
+  auto request = put(1);
+  for (std::uint64_t n = 1; n <= kPuts; ++n) {
+    const auto arrival = check.ok(edge.slot.wait(), "large");
+    if (n < kPuts && request.test()) {
+      check.ok(request.wait(), "put");
+      request = put(n + 1);
+    } else {
+      check.ok(request.wait(), "put");
+      fill(source, pattern_of(world.rank(), 6, n));  // never to arrive
+      if (n < kPuts) request = put(n + 1);
+    }
+    check.holds(arrival.tensor(), pattern_of(previous_of(world), 5, n), "large");
+  }
+  meeting.wait();
+}
+
 }  // namespace
 
 Bodies source_bodies() {
-  return {{"puts_from_odd_places", puts_from_odd_places},
-          {"gathers_parts", gathers_parts},
-          {"puts_strided_tensors", puts_strided_tensors},
-          {"stages_memory_outside_the_arena", stages_memory_outside_the_arena}};
+  return {
+      {"puts_from_odd_places", puts_from_odd_places},
+      {"gathers_parts", gathers_parts},
+      {"puts_strided_tensors", puts_strided_tensors},
+      {"stages_memory_outside_the_arena", stages_memory_outside_the_arena},
+      {"gives_large_sources_back_once_they_are_read", gives_large_sources_back_once_they_are_read}};
 }
 
 }  // namespace weft::conformance
