@@ -145,6 +145,10 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
   const bool up_to_me = task.kind() == Kind::scan && call.with_word;
   for (int r = 0; r < size(); ++r)
     if (r != me_ && first_part(call, r, me_).moves && link(r)->held() == nullptr) return false;
+  // In place, the result overwrites what this rank sends.
+  if (call.with_word && task.in == task.out && combined_pieces_ > 0)
+    for (int r = 0; r < size(); ++r)
+      if (r != me_ && !link(r)->has_sent(combined_pieces_)) return false;
   const std::size_t share = share_bytes(call, me_);
   const Piece piece = PieceSchedule::cut(share, combined_);
   const auto own = static_cast<std::size_t>(share_of(call, me_).first) * task.element + combined_;

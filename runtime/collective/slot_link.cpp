@@ -46,6 +46,7 @@ void SlotLink::expect(const PieceHead& head, const Sending& sending,
   in_total_ = taking.piece_schedule.first_bytes();
   sending_ = sending;
   taking_ = taking;
+  first_put_ = put_;
 }
 
 void SlotLink::expect(const PieceHead& head, std::uint64_t out_total,
@@ -178,6 +179,13 @@ bool SlotLink::accepts(const std::byte* data) noexcept {
 
 const std::byte* SlotLink::held() const noexcept {
   return held_ ? held_.tensor().data() + held_at_ : nullptr;
+}
+
+bool SlotLink::has_sent(std::size_t piece) noexcept {
+  // The first piece was copied.
+  if (piece == 0 || sending_.piece_schedule.first_bytes() == 0) return true;
+  if (oldest_ > first_put_ + piece) return true;
+  return reap().ok() && oldest_ > first_put_ + piece;
 }
 
 bool SlotLink::at_rest() noexcept {

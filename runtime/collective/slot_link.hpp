@@ -80,6 +80,9 @@ class SlotLink {
   /// True if everything is put; puts may still be outstanding.
   bool all_put() const noexcept { return sending_.piece_schedule.over(); }
   bool sent() const noexcept { return all_put() && !busy(); }
+  /// True if this call's memory of pieces up to number `piece` of the first part, which the call
+  /// sends alone, is not read any more.
+  bool has_sent(std::size_t piece) noexcept;
   bool taken() const noexcept { return taking_.piece_schedule.over() && !held_; }
   /// True if a piece has arrived that is not released yet.
   bool at_hand() noexcept { return held_ || has_come(); }
@@ -115,6 +118,7 @@ class SlotLink {
   std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by number modulo size
   std::size_t put_ = 0;                                      ///< puts started
   std::size_t oldest_ = 0;                                   ///< oldest put that may be outstanding
+  std::size_t first_put_ = 0;                                ///< of the call
 
   PieceHead head_;
   std::uint64_t in_total_ = 0;

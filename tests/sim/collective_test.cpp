@@ -40,7 +40,8 @@ class DrawnCall {
     count_ = counts[random.below(counts.size())];
     const Algorithm algorithm = kAlgorithms[random.below(kAlgorithms.size())];
     in_ = world.allocate(DType::i32, {count_});
-    out_ = world.allocate(DType::i32, {count_});
+    in_place_ = random.chance(0.5);
+    out_ = in_place_ ? in_ : world.allocate(DType::i32, {count_});
     for (std::int64_t i = 0; i < count_; ++i) at(in_, i) = value(world.rank(), i);
     if (kind_ == 0) call = all_reduce(in_, out_, Reduction::sum);
     if (kind_ == 1) call = broadcast(in_, root_);
@@ -60,6 +61,9 @@ class DrawnCall {
     return true;
   }
 
+  /// True if the call can be made again with the same result.
+  bool repeats() const { return !in_place_ && call.kind != CollectiveKind::broadcast; }
+
   Call call = barrier();
 
  private:
@@ -73,6 +77,7 @@ class DrawnCall {
   const std::uint64_t kind_;
   const int root_;
   std::int64_t count_ = 0;
+  bool in_place_ = false;
   Tensor in_;
   Tensor out_;
 };
@@ -98,7 +103,7 @@ void call_all(World& world, std::uint64_t seed, bool losses, Ends& ends) {
     }
     if (drawn.call.algorithm != Algorithm::automatic) ++ends.served;
     Status status = plan.run();
-    if (status.ok() && again && drawn.call.kind != CollectiveKind::broadcast) status = plan.run();
+    if (status.ok() && again && drawn.repeats()) status = plan.run();
     if (!status.ok() && !(losses && is_loss(status.code()))) throw Error(status);
     if (!status.ok()) {
       ++ends.lost;
