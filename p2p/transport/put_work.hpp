@@ -57,6 +57,7 @@ struct PutWork {
   /// otherwise the answer plus the word's index.
   std::uint32_t notification_id = 0;
   bool delivered = false;  ///< poll_put() reports when the peer can see the tensor
+  bool more = false;       ///< another put follows at once, and the two may go together
   int queue_pair = -1;     ///< asked for; -1: the channel chooses
   /// The stream that this put belongs to, in the caller's own numbers: a channel may learn from one
   /// put for the next of its stream.

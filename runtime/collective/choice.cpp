@@ -26,12 +26,17 @@ struct Load {
   double bytes_between = 0;  ///< sent by the host
   double bytes_within = 0;
   double bytes_combined = 0;  ///< by the busiest rank
+  double bytes_placed = 0;    ///< copied to their places, by the busiest rank
 };
+
+/// The part of the time to combine a byte that it takes to copy one.
+constexpr double kOfCombining = 0.85;
 
 double time_of(const Load& load, const Choices& choices) noexcept {
   return load.hops_between * choices.between.latency + load.hops_within * choices.within.latency +
          load.messages * choices.between.message + load.bytes_between / choices.between.bandwidth +
-         load.bytes_within / choices.within.bandwidth + load.bytes_combined / choices.combine;
+         load.bytes_within / choices.within.bandwidth +
+         (load.bytes_combined + kOfCombining * load.bytes_placed) / choices.combine;
 }
 
 /// The load of one or two exchanges of all ranks with each other, or of a root with all ranks.
@@ -50,6 +55,7 @@ Load load_of_exchanges(bool whole, const Choosing& choosing, const Hosts& hosts)
   const double exchanges = twice ? 2 : 1;
   const bool from_one = kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather;
   const double senders = from_one ? 1 : mates;
+  const double comers = kind == Kind::broadcast || kind == Kind::scatter ? 1 : ranks - 1;
   const double each = whole || kind == Kind::broadcast ? bytes : bytes / ranks;
   const bool spread = hosts.size() > 1;
   return {.hops_between = spread ? exchanges : 0,
@@ -57,7 +63,8 @@ Load load_of_exchanges(bool whole, const Choosing& choosing, const Hosts& hosts)
           .messages = exchanges * (ranks - 1),
           .bytes_between = exchanges * senders * (ranks - mates) * each,
           .bytes_within = exchanges * senders * (mates - 1) * each,
-          .bytes_combined = combines(kind) ? (ranks - 1) * each : 0};
+          .bytes_combined = combines(kind) ? comers * each : 0,
+          .bytes_placed = (twice || !combines(kind) ? 1 : 0) * comers * each};
 }
 
 /// The load of the schedules of one host's ranks: the root's host, or the first.
@@ -76,11 +83,13 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
     const auto schedule = make_schedule(algorithm, in_one, hosts, rank);
     double messages = 0;
     double combined = 0;
+    double placed = 0;
     for (const Step& move : schedule->moves()) {
       const bool sum = move.what == Step::What::recv_reduce || move.place == Step::Place::sum;
       const auto bytes = static_cast<double>(move.region.count) *
                          static_cast<double>(sum ? choosing.wide_element : choosing.element);
       if (move.what == Step::What::recv_reduce) combined += bytes;
+      if (move.what == Step::What::recv) placed += bytes;
       if (move.peer < 0) continue;
       const bool near = has(*busiest, move.peer);
       (near ? within : between).insert(move.round);
@@ -90,6 +99,7 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
     }
     load.messages = std::max(load.messages, messages);
     load.bytes_combined = std::max(load.bytes_combined, combined);
+    load.bytes_placed = std::max(load.bytes_placed, placed);
   }
   load.hops_between = static_cast<double>(between.size());
   for (const int round : within) load.hops_within += between.contains(round) ? 0 : 1;
@@ -123,7 +133,8 @@ bool makes_sense(const CollectiveRule& rule) noexcept {
 
 bool Choices::makes_sense() const noexcept {
   return count <= kMostRules && detail::makes_sense(within) && detail::makes_sense(between) &&
-         combine > 0 && std::isfinite(combine) &&
+         combine > 0 && std::isfinite(combine) && piece >= Piece::kUsual && piece <= Piece::kMost &&
+         piece % Piece::kUsual == 0 &&
          std::all_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(count),
                      [](const CollectiveRule& rule) { return detail::makes_sense(rule); });
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "p2p/transport/capabilities.hpp"
+#include "runtime/collective/piece_schedule.hpp"
 #include "runtime/collective/schedule.hpp"
 
 namespace weft::detail {
@@ -54,6 +55,7 @@ struct Choices {
   LinkCost within{};        ///< between ranks of one host
   LinkCost between{};       ///< between hosts
   double combine = 0;       ///< bytes per second; 0 in a message that carries no choices
+  std::uint64_t piece = Piece::kUsual;  ///< bytes of a piece of a part that has several
 
   bool says_something() const noexcept { return combine != 0; }
   /// True if a rank may use these choices, received from another rank. Any bytes are valid input.

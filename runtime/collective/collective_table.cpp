@@ -76,6 +76,8 @@ Choices CollectiveTable::choices_of(std::span<const int> ranks) const {
     LinkCost& cost = near ? choices.within : choices.between;
     const LinkCost& own = costs_.of(peer.fabric->kind());
     if (own.latency >= cost.latency) cost = own;
+    // Over TCP a put costs system calls at both ends, and its bytes leave the caches anyway.
+    if (peer.fabric->kind() == p2p::FabricKind::tcp) choices.piece = Piece::kMost;
   }
   return choices;
 }

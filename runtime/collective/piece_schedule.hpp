@@ -10,8 +10,8 @@ namespace weft::detail {
 /// A run of bytes that travels in one put.
 struct Piece {
   static constexpr std::size_t kMost = 256u << 10;
-  /// Size of a piece of a part that has several: small enough that the few outstanding pieces
-  /// between two ranks stay in the processors' caches.
+  /// Size of a piece of a part that has several, where a put costs little: the few outstanding
+  /// pieces between two ranks then stay in the processors' caches.
   static constexpr std::size_t kUsual = 64u << 10;
   static constexpr std::size_t kHead = 64;  ///< in front of the first piece of a call
   /// Size of the first piece of a part that has several. This piece is copied, to travel with its
@@ -39,15 +39,16 @@ class PieceSchedule {
   static constexpr std::size_t kAhead = 4;
 
   PieceSchedule() = default;
-  PieceSchedule(bool moves, std::size_t first, std::size_t second) noexcept
-      : moves_(moves), bytes_{first, second} {}
+  /// `usual`: bytes of a piece of a part that has several; from Piece::kUsual to Piece::kMost.
+  PieceSchedule(bool moves, std::size_t first, std::size_t second, std::size_t usual) noexcept
+      : moves_(moves), usual_(usual), bytes_{first, second} {}
 
   bool over() const noexcept { return !first_left() && !second_left(); }
   /// Requires !over().
   Piece next() const noexcept {
     const bool second = second_left() && (!first_left() || pieces_[0] >= pieces_[1] + kAhead);
     const std::size_t part = second ? 1 : 0;
-    Piece piece = cut(bytes_[part], offset_[part]);
+    Piece piece = cut(bytes_[part], offset_[part], usual_);
     piece.headed = !second && pieces_[0] == 0;
     piece.second = second;
     piece.number = pieces_[part];
@@ -59,13 +60,16 @@ class PieceSchedule {
     offset_[part] += piece.bytes;
   }
   std::size_t first_bytes() const noexcept { return bytes_[0]; }
+  /// True if a piece of the first part follows.
+  bool has_first() const noexcept { return first_left(); }
 
   /// The piece at `offset` of a part of `total` bytes.
-  static Piece cut(std::size_t total, std::size_t offset) noexcept {
+  static Piece cut(std::size_t total, std::size_t offset, std::size_t usual) noexcept {
     const std::size_t left = total - offset;
-    const bool alone = total <= Piece::kMostHeaded;
+    // Two puts that follow each other go over TCP as one, so that little need be copied.
+    const bool alone = total <= (usual > Piece::kUsual ? Piece::kFirst : Piece::kMostHeaded);
     if (offset == 0) return {.offset = 0, .bytes = alone ? total : Piece::kFirst};
-    return {.offset = offset, .bytes = std::min(left, Piece::kUsual)};
+    return {.offset = offset, .bytes = std::min(left, usual)};
   }
 
  private:
@@ -73,6 +77,7 @@ class PieceSchedule {
   bool second_left() const noexcept { return offset_[1] < bytes_[1]; }
 
   bool moves_ = false;
+  std::size_t usual_ = Piece::kUsual;
   std::size_t bytes_[2] = {0, 0};
   std::size_t pieces_[2] = {0, 0};
   std::size_t offset_[2] = {0, 0};

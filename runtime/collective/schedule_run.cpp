@@ -82,7 +82,7 @@ bool ScheduleRun::send_some(SlotLink& link, int peer) noexcept {
     const bool alone = !end.greeted && total > Piece::kMostHeaded;
     const std::size_t some = alone ? 0 : std::min(total - end.sent_bytes, Piece::kMost);
     const SlotLink::Source source{&tensor(move.place), offset(move, move.place) + end.sent_bytes};
-    link.put(source, some, !end.greeted);
+    link.put(source, some, !end.greeted, alone);
     end.greeted = true;
     end.sent_bytes += some;
     moved = true;

@@ -150,7 +150,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
     for (int r = 0; r < size(); ++r)
       if (r != me_ && !link(r)->has_sent(combined_pieces_)) return false;
   const std::size_t share = share_bytes(call, me_);
-  const Piece piece = PieceSchedule::cut(share, combined_);
+  const Piece piece = PieceSchedule::cut(share, combined_, choices_.piece);
   const auto own = static_cast<std::size_t>(share_of(call, me_).first) * task.element + combined_;
   sources_.clear();
   targets_.clear();

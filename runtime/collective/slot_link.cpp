@@ -67,8 +67,9 @@ Status SlotLink::send_some(std::size_t results) noexcept {
     if (piece.second && piece.number >= results) break;
     if (!has_room()) return status_;
     const Source& part = piece.second ? sending_.second : sending_.first;
-    put({part.bytes, part.offset + piece.offset}, piece.bytes, piece.headed);
     sending_.piece_schedule.pass(piece);
+    const bool more = piece.headed && sending_.piece_schedule.has_first();
+    put({part.bytes, part.offset + piece.offset}, piece.bytes, piece.headed, more);
   }
   return reap();
 }
@@ -81,18 +82,18 @@ bool SlotLink::has_room() noexcept {
   return reap().ok() && put_ - oldest_ < requests_.size();
 }
 
-void SlotLink::put(const Source& source, std::size_t bytes, bool headed) noexcept {
+void SlotLink::put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept {
   Request& request = requests_[put_++ % requests_.size()];
   if (!headed) {
     request = remote_->put_front(
-        source.bytes->part(static_cast<std::int64_t>(source.offset), bytes_of(bytes)));
+        source.bytes->part(static_cast<std::int64_t>(source.offset), bytes_of(bytes)), more);
     return;
   }
   std::memcpy(stage_.data(), &head_, sizeof head_);
   if (bytes > 0)
     std::memcpy(stage_.data() + Piece::kHead, source.bytes->data() + source.offset, bytes);
   copied_ += bytes;
-  request = remote_->put_front(stage_.part(0, bytes_of(Piece::kHead + bytes)));
+  request = remote_->put_front(stage_.part(0, bytes_of(Piece::kHead + bytes)), more);
 }
 
 Status SlotLink::reap() noexcept {

@@ -65,8 +65,9 @@ class SlotLink {
 
   // For callers that decide themselves what moves.
   bool has_room() noexcept;
-  /// Requires has_room(). If `headed`, `bytes` is at most Piece::kMostHeaded.
-  void put(const Source& source, std::size_t bytes, bool headed) noexcept;
+  /// Requires has_room(). If `headed`, `bytes` is at most Piece::kMostHeaded. `more`: another piece
+  /// follows at once.
+  void put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept;
   /// Returns the oldest received piece, valid until release(); null if there is none.
   const std::byte* hold(bool headed) noexcept;
   /// Copies out of a received piece, and counts the bytes.

@@ -21,6 +21,7 @@ struct PendingPut {
   std::uint64_t ticket = 0;
   std::uint64_t sequence = 0;  ///< dynamic: once it was announced
   Until until = Until::reusable;
+  bool more = false;  ///< PutWork::more
   bool cancelled = false;
   Status outcome{};  ///< kept until the place is taken again, kMost puts later
 

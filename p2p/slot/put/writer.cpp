@@ -64,6 +64,7 @@ Status PutWriter::move(Moving& moving) noexcept {
   work.sequence = sequence;
   work.notification_id = target_.notification_id;
   work.delivered = moving.until == Until::delivered;
+  work.more = moving.more;
   work.queue_pair = target_.queue_pair;
   work.stream = id_;
   work.depth = spec_.depth;
@@ -160,8 +161,8 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
 
 bool PutWriter::may_put() noexcept { return has_credit() || gate_.is_shut() || owner_.gone(); }
 
-Request PutWriter::put_front(const Tensor& tensor) noexcept {
-  return enqueue({.tensor = tensor, .until = Until::reusable}, Crowded::wait);
+Request PutWriter::put_front(const Tensor& tensor, bool more) noexcept {
+  return enqueue({.tensor = tensor, .until = Until::reusable, .more = more}, Crowded::wait);
 }
 
 Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
@@ -217,7 +218,8 @@ bool PutWriter::drain() noexcept {
       Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
                                                  : std::span<const Tensor>(front.parts),
                     .until = front.until,
-                    .ticket = ticket};
+                    .ticket = ticket,
+                    .more = front.more};
       const Status status = credit ? move(moving) : Status{};
       gate_.leave();
       if (gone || !status.ok()) {

@@ -55,8 +55,9 @@ class PutWriter final : public RemoteEnd {
   Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
   Request put(std::span<const Tensor> parts, Until until) noexcept;
   /// Puts only the first elements of the next buffer. For a slot of fixed shape without tails
-  /// (Notify::always) whose ends know how much comes. The source is dense.
-  Request put_front(const Tensor& tensor) noexcept;
+  /// (Notify::always) whose ends know how much comes. The source is dense. `more`: another put
+  /// follows at once, and the two may go together.
+  Request put_front(const Tensor& tensor, bool more) noexcept;
   /// Whether a put would not be pending: there is a credit, or none will come any more.
   bool may_put() noexcept;
   /// Moves what can be moved. Returns whether puts are still pending.
@@ -87,7 +88,8 @@ class PutWriter final : public RemoteEnd {
     std::span<const Tensor> parts;
     Until until = Until::reusable;
     std::uint64_t ticket = 0;  ///< 0: it has none yet
-    bool full = false;         ///< answer: the channel takes no more, and took nothing
+    bool more = false;
+    bool full = false;  ///< answer: the channel takes no more, and took nothing
     p2p::InFlightPut* put_in_flight = nullptr;  ///< answer: it is under way
     bool lent = false;                          ///< answer: and the source with it
   };

@@ -73,7 +73,7 @@ Status TcpChannel::put(PutWork& work) noexcept {
   if (has_failed()) return broken("put");
   if (is_to_be_striped(payload)) return put_in_stripes(work, head, payload.all());
   Rail& rail = main_rail();
-  const Status status = send_put(rail, head, payload.all(), std::move(payload.packed));
+  const Status status = send_put(rail, head, payload.all(), std::move(payload.packed), !work.more);
   if (!status.ok()) return status;
   const std::uint64_t number = rail.out.begun();
   work.source_is_free = is_small || is_packed || rail.out.sent() >= number;
@@ -104,13 +104,14 @@ static std::size_t take_runs(std::span<const iovec>& runs, std::size_t& skipped,
 }
 
 Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec> runs,
-                            OwnedBlock packed) {
+                            OwnedBlock packed, bool at_once) {
   if (rail.out.waiting() >= kMostWaiting) return full();
-  if (head.bytes < 2 * kPart) return send_record(rail, head, runs, std::move(packed), true, true);
+  if (head.bytes < 2 * kPart)
+    return send_record(rail, head, runs, std::move(packed), true, at_once);
   // In parts, between which goes what is urgent: also what another thread sends meanwhile, which
   // could not while all of them went out here.
   std::array<iovec, kMostRuns> some;
-  std::size_t at_once = kPartsAtOnce;
+  std::size_t parts_at_once = kPartsAtOnce;
   Head part = head;
   part.kind = Kind::part;
   part.flags = 0;
@@ -120,18 +121,18 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
   for (; left > kPart; left -= kPart) {
     const std::size_t count = take_runs(runs, skipped, kPart, some);
     if (Status status = send_record(rail, part, std::span(some).first(count), {},
-                                    left == head.bytes, at_once > 0);
+                                    left == head.bytes, parts_at_once > 0);
         !status.ok())
       return status;
     part.address += kPart;
-    if (at_once > 0) --at_once;
+    if (parts_at_once > 0) --parts_at_once;
   }
   Head last = head;
   last.bytes = left;
   last.address = part.address;
   const std::size_t count = take_runs(runs, skipped, left, some);
   return send_record(rail, last, std::span(some).first(count), std::move(packed), false,
-                     at_once > 0);
+                     parts_at_once > 0);
 }
 
 /// `may_be_full`: nothing of its put is out yet, so it may come again. Not `at_once`: it only joins

@@ -44,7 +44,7 @@ Status TcpChannel::put_in_stripes(PutWork& work, const Head& head, std::span<con
       part.flags = static_cast<std::uint8_t>(rails_.size() - 1);
     else
       part.kind = Kind::piece;
-    const Status status = send_put(rail, part, std::span(&run, 1), {});
+    const Status status = send_put(rail, part, std::span(&run, 1), {}, true);
     if (!status.ok()) return status;  // the path has failed: there was room
     ends[i] = rail.out.begun();
     out = out && rail.out.sent() >= ends[i];

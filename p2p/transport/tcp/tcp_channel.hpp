@@ -140,7 +140,8 @@ class TcpChannel final : public Channel, private GetEngine {
   void transmit(const Head& head, std::span<const std::byte> payload) noexcept;
   void post(Head head, std::span<const std::byte> payload = {});
   Rail& main_rail() noexcept { return *rails_.front(); }
-  Status send_put(Rail& rail, const Head& head, std::span<const iovec> runs, OwnedBlock packed);
+  Status send_put(Rail& rail, const Head& head, std::span<const iovec> runs, OwnedBlock packed,
+                  bool at_once);
   Status send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
                      OwnedBlock packed, bool may_be_full, bool at_once);
 

@@ -15,8 +15,8 @@ using detail::PieceSchedule;
 
 TEST(PieceSchedule, OfNothingIsOverAtOnceAndOfNoBytesIsAHead) {
   EXPECT_TRUE(PieceSchedule().over());
-  EXPECT_TRUE(PieceSchedule(false, 0, 0).over());
-  PieceSchedule head(true, 0, 0);
+  EXPECT_TRUE(PieceSchedule(false, 0, 0, Piece::kUsual).over());
+  PieceSchedule head(true, 0, 0, Piece::kUsual);
   ASSERT_FALSE(head.over());
   const Piece piece = head.next();
   EXPECT_TRUE(piece.headed);
@@ -34,7 +34,8 @@ TEST(PieceSchedule, CoversBothPartsInOrderAndKeepsTheFirstFewPiecesAhead) {
   for (int turn = 0; turn < 2000; ++turn) {
     const std::size_t sizes[] = {random() % 100, random() % 70'000, random() % 5'000'000};
     const std::size_t bytes[] = {sizes[random() % 3], sizes[random() % 3]};
-    PieceSchedule piece_schedule(true, bytes[0], bytes[1]);
+    const std::size_t usual = random() % 2 == 0 ? Piece::kUsual : Piece::kMost;
+    PieceSchedule piece_schedule(true, bytes[0], bytes[1], usual);
     std::size_t offset[] = {0, 0};
     std::size_t pieces[] = {0, 0};
     while (!piece_schedule.over()) {
@@ -45,7 +46,7 @@ TEST(PieceSchedule, CoversBothPartsInOrderAndKeepsTheFirstFewPiecesAhead) {
       ASSERT_EQ(piece.headed, pieces[0] == 0);
       ASSERT_LE(piece.bytes + (piece.headed ? Piece::kHead : 0), Piece::kMost);
       // Its own end is at the same place in a part of this size, whichever of the two that is.
-      ASSERT_EQ(piece.bytes, PieceSchedule::cut(bytes[part], offset[part]).bytes);
+      ASSERT_EQ(piece.bytes, PieceSchedule::cut(bytes[part], offset[part], usual).bytes);
       offset[part] += piece.bytes;
       ++pieces[part];
       if (offset[1] < bytes[1]) {
@@ -60,7 +61,7 @@ TEST(PieceSchedule, CoversBothPartsInOrderAndKeepsTheFirstFewPiecesAhead) {
 
 TEST(PieceSchedule, StagesNoMoreThanAPiece) {
   for (const std::size_t total : {0UL, 1UL, Piece::kMostHeaded, Piece::kUsual, 9'000'000UL})
-    EXPECT_LE(PieceSchedule::cut(total, 0).bytes + Piece::kHead, Piece::kUsual);
+    EXPECT_LE(PieceSchedule::cut(total, 0, Piece::kMost).bytes + Piece::kHead, Piece::kUsual);
 }
 
 }  // namespace
