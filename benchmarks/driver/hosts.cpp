@@ -41,7 +41,8 @@ std::vector<std::string> flags_for_hosts(int ranks) {
   for (int i = 1; i <= count; ++i)
     places += fmt::format("{}host{}:{}", i == 1 ? "" : ",", i, (ranks + count - i) / count);
   words.insert(words.end(), {"--host", places});
-  for (const char* variable : {"WEFT_FABRIC", "WEFT_CHECKSUM", "WEFT_ENCRYPT", "WEFT_RAILS", "WEFT_TCP_CONGESTION"})
+  for (const char* variable :
+       {"WEFT_FABRIC", "WEFT_CHECKSUM", "WEFT_ENCRYPT", "WEFT_RAILS", "WEFT_TCP_CONGESTION"})
     if (!said(variable).empty()) words.insert(words.end(), {"-x", variable});
   return words;
 }

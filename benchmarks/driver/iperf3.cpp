@@ -18,7 +18,8 @@ constexpr std::chrono::seconds kLimit{30};
 constexpr int kTries = 20;
 constexpr std::size_t kMostBlock = 1u << 20;  ///< that iperf3 writes at once
 
-double bits_per_second(std::size_t block) {
+/// `zerocopy`: sends by sendfile(), from a file that lies in memory.
+double bits_per_second(std::size_t block, bool zerocopy) {
   const std::string port = "5299";
   std::string server_said;
   std::thread server([&] {
@@ -29,8 +30,9 @@ double bits_per_second(std::size_t block) {
       server_said = error.what();
     }
   });
-  const std::vector<std::string> client{"iperf3", "-c", second_host_address(), "-p", port, "-t",
-                                        "1",      "-l", std::to_string(block), "-J"};
+  std::vector<std::string> client{"iperf3", "-c", second_host_address(), "-p", port, "-t",
+                                  "1",      "-l", std::to_string(block), "-J"};
+  if (zerocopy) client.emplace_back("-Z");
   Outcome outcome;
   // The client gives up at once if the server does not listen yet, so try again.
   for (int i = 0; i < kTries; ++i) {
@@ -60,10 +62,13 @@ std::vector<RunRow> run_iperf3(const RunOptions& options) {
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {
     if (size == sizeof(std::int64_t)) continue;
-    const double rate = bits_per_second(std::min(size, kMostBlock));
+    const auto time = [&](bool zerocopy) {
+      return static_cast<double>(size) * 8e6 /
+             bits_per_second(std::min(size, kMostBlock), zerocopy);
+    };
     rows.push_back({.size = size,
                     .kind = "put",
-                    .values = {{"sendrecv", static_cast<double>(size) * 8 / rate * 1e6}}});
+                    .values = {{"sendrecv", time(false)}, {"zerocopy", time(true)}}});
   }
   return rows;
 }

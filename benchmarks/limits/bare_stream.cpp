@@ -1,5 +1,6 @@
 #include "benchmarks/limits/bare_stream.hpp"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -74,6 +75,7 @@ os::Fd client(World& world, int other) {
 }
 
 constexpr std::size_t kKi = 1024;
+constexpr std::size_t kPagesAtOnce = 256 * kKi;
 
 /// A way to exchange: no more than `ahead` bytes are sent beyond those received, so that the data
 /// under way stay in the processors' caches.
@@ -81,8 +83,10 @@ struct ExchangeWay {
   const char* name;
   std::size_t least_size;  ///< of a tensor for which this way differs from the ones before
   std::size_t ahead;
+  bool by_pages = false;  ///< the socket gets the pages, no copy
 };
 constexpr std::array kExchangeWays{ExchangeWay{"unbounded", 0, SIZE_MAX},
+                                   ExchangeWay{"pages", 64 * kKi, SIZE_MAX, true},
                                    ExchangeWay{"ahead_64k", 64 * kKi + 1, 64 * kKi},
                                    ExchangeWay{"ahead_256k", 256 * kKi + 1, 256 * kKi},
                                    ExchangeWay{"ahead_1m", kKi* kKi + 1, kKi* kKi}};
@@ -94,10 +98,12 @@ struct SendWay {
   std::size_t at_once;     ///< bytes of one call
   std::size_t low_water;   ///< bytes for which the receiver sleeps; 0: it sleeps in recv()
   int flags;
+  bool by_pages = false;  ///< the socket gets the pages, no copy
 };
 constexpr std::array kSendWays{SendWay{"whole", 0, SIZE_MAX, 0, 0},
                                SendWay{"polled", 0, SIZE_MAX, 0, MSG_DONTWAIT},
                                SendWay{"low_water", 64 * kKi, SIZE_MAX, 256 * kKi, 0},
+                               SendWay{"pages", 64 * kKi, SIZE_MAX, 0, MSG_DONTWAIT, true},
                                SendWay{"pieces", 128 * kKi + 1, 128 * kKi, 0, 0}};
 
 /// The names of the first ways, which are those for tensors of `size` bytes.
@@ -134,6 +140,26 @@ void BareStream::put(const std::byte* from, std::size_t bytes, std::size_t at_on
     from += sent;
     bytes -= sent;
   }
+}
+
+std::size_t BareStream::put_pages(const std::byte* from, std::size_t bytes) {
+  if (!page_in_) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) os::throw_system_error("bench", "pipe2");
+    page_out_ = os::Fd(ends[0]);
+    page_in_ = os::Fd(ends[1]);
+    (void)::fcntl(page_in_.get(), F_SETPIPE_SZ, 2 * kPagesAtOnce);
+  }
+  // What the socket had no room for the last time.
+  if (in_pipe_ == 0) {
+    const iovec run{const_cast<std::byte*>(from), std::min(bytes, kPagesAtOnce)};
+    in_pipe_ = moved(::vmsplice(page_in_.get(), &run, 1, 0), "vmsplice");
+  }
+  const unsigned flags = SPLICE_F_NONBLOCK | (in_pipe_ < bytes ? SPLICE_F_MORE : 0U);
+  const std::size_t gone =
+      moved(::splice(page_out_.get(), nullptr, socket_.get(), nullptr, in_pipe_, flags), "splice");
+  in_pipe_ -= gone;
+  return gone;
 }
 
 void BareStream::take(std::byte* to, std::size_t bytes, std::size_t at_once, int flags) {
@@ -211,12 +237,15 @@ void BareStream::try_each(std::uint32_t count, LimitWays& ways, Run&& run) {
   ways.drop_slow();
 }
 
-void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead) {
+void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead,
+                      bool by_pages) {
   std::size_t sent = 0;
   std::size_t got = 0;
   while (got < bytes || sent < bytes) {
     const std::size_t bound = ahead < bytes - got ? got + ahead : bytes;
-    if (bound > sent)
+    if (bound > sent && by_pages)
+      sent += put_pages(from + sent, bound - sent);
+    else if (bound > sent)
       sent += moved(::send(socket_.get(), from + sent, bound - sent, MSG_NOSIGNAL | MSG_DONTWAIT),
                     "send");
     if (got < bytes)
@@ -229,7 +258,11 @@ void BareStream::exchange(std::size_t size, std::uint32_t count, LimitWays& ways
   try_each(count, ways, [&](std::size_t way) {
     for (std::uint32_t i = 0; i < count; ++i) {
       std::fill_n(buffer_.data(), size, static_cast<std::byte>(i));
-      swap(buffer_.data(), buffer_.data() + size, size, kExchangeWays.at(way).ahead);
+      swap(buffer_.data(), buffer_.data() + size, size, kExchangeWays.at(way).ahead,
+           kExchangeWays.at(way).by_pages);
+      if (!kExchangeWays.at(way).by_pages) continue;
+      put_word(i);  // the other rank may write its memory
+      (void)take_word(MSG_DONTWAIT);
     }
   });
 }
@@ -239,7 +272,10 @@ void BareStream::send(std::size_t size, std::uint32_t count, LimitWays& ways) {
   try_each(count, ways, [&](std::size_t number) {
     const SendWay& way = kSendWays.at(number);
     for (std::uint32_t i = 0; i < count; ++i)
-      if (leads_)
+      if (leads_ && way.by_pages)
+        for (std::size_t sent = 0; sent < size;)
+          sent += put_pages(buffer_.data() + sent, size - sent);
+      else if (leads_)
         put(buffer_.data(), size, way.at_once, way.flags);
       else if (way.low_water > 0)
         take_above_low_water(buffer_.data(), size, way.low_water);

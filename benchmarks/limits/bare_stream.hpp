@@ -42,10 +42,16 @@ class BareStream {
   void set_low_water(std::size_t bytes);
   void put_word(std::uint64_t word);
   std::uint64_t take_word(int flags);
-  void swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead);
+  /// Gives the socket as many pages as it has room for; returns their bytes.
+  std::size_t put_pages(const std::byte* from, std::size_t bytes);
+  void swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead,
+            bool by_pages);
 
   bool leads_;
   os::Fd socket_;
+  os::Fd page_in_;  ///< of the pipe through which pages go
+  os::Fd page_out_;
+  std::size_t in_pipe_ = 0;
   std::vector<std::byte> buffer_;
   std::size_t low_water_ = 1;  ///< bytes that have to be there for poll() to return
   std::size_t round_ = 0;      ///< each round begins with another way
