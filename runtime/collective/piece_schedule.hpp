@@ -62,6 +62,10 @@ class PieceSchedule {
   std::size_t first_bytes() const noexcept { return bytes_[0]; }
   /// True if a piece of the first part follows.
   bool has_first() const noexcept { return first_left(); }
+  /// True if the first part has a piece `number` that is not passed yet.
+  bool has_first_left(std::size_t number) const noexcept {
+    return first_left() && pieces_[0] <= number;
+  }
 
   /// The piece at `offset` of a part of `total` bytes.
   static Piece cut(std::size_t total, std::size_t offset, std::size_t usual) noexcept {

@@ -146,7 +146,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
   for (int r = 0; r < size(); ++r)
     if (r != me_ && first_part(call, r, me_).moves && link(r)->held() == nullptr) return false;
   // In place, the result overwrites what this rank sends.
-  if (call.with_word && task.in == task.out && combined_pieces_ > 0)
+  if (call.with_word && task.in == task.out)
     for (int r = 0; r < size(); ++r)
       if (r != me_ && !link(r)->has_sent(combined_pieces_)) return false;
   const std::size_t share = share_bytes(call, me_);

@@ -183,6 +183,7 @@ const std::byte* SlotLink::held() const noexcept {
 }
 
 bool SlotLink::has_sent(std::size_t piece) noexcept {
+  if (sending_.piece_schedule.has_first_left(piece)) return false;
   // The first piece was copied.
   if (piece == 0 || sending_.piece_schedule.first_bytes() == 0) return true;
   if (oldest_ > first_put_ + piece) return true;
