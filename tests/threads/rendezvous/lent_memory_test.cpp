@@ -101,11 +101,13 @@ TEST(RendezvousLentMemory, ACancelThatComesTooLateDropsTheTensor) {
       a.rendezvous.send(1, "w", 1, filled(a.world, DType::f32, kShape, 0, 1)).or_throw();
       a.rendezvous.serve().or_throw();
       meeting.wait();
+      meeting.wait();  // the other end needs this one
     } else {
       meeting.wait();
       a.rendezvous.cancel(0, "w", 1).or_throw();
       EXPECT_EQ(a.used(), a.used_before);
       EXPECT_EQ(a.rendezvous.recv(0, "w", 1).code(), Code::bad_argument);
+      meeting.wait();
     }
   });
 }
