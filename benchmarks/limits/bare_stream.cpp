@@ -150,7 +150,7 @@ std::size_t BareStream::put_pages(const std::byte* from, std::size_t bytes) {
     page_in_ = os::Fd(ends[1]);
     (void)::fcntl(page_in_.get(), F_SETPIPE_SZ, 2 * kPagesAtOnce);
   }
-  // What the socket had no room for the last time.
+  // The pipe may hold pages that the socket had no room for.
   if (in_pipe_ == 0) {
     const iovec run{const_cast<std::byte*>(from), std::min(bytes, kPagesAtOnce)};
     in_pipe_ = moved(::vmsplice(page_in_.get(), &run, 1, 0), "vmsplice");

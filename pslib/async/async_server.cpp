@@ -28,7 +28,7 @@ AsyncServer::AsyncServer(World& world, const Description& table)
     : world_(world),
       table_(table),
       self_(place_of(table.roles.servers, table.roles.rank)),
-      // Of a replicated table this server may come to hold any shard.
+      // This server may come to hold any shard of a replicated table.
       gradients_(table, table.is_replicated() ? table.homes : std::vector{table.roles.rank}),
       state_(world.expose_published(table.state())),
       replica_sets_(

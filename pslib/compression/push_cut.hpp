@@ -13,17 +13,17 @@ namespace weft::pslib {
 
 /// One contributor's gradients of a piece.
 struct Source {
-  /// Of the piece's first element, in the table's wire type; with a format: of the whole push.
+  /// Points to the piece's first element, in the table's wire type; with a format, to the push.
   const std::byte* at = nullptr;
   const PushFormat* format = nullptr;  ///< null: the push is not compressed
 };
 
-/// What some shards read of a worker's push, in place or alone. Immutable.
+/// The part of a worker's push that some shards read, in place or alone. Immutable.
 class PushCut {
  public:
   /// For pieces whose server is among `servers`; `pieces` are all of the table's. Each push is a
-  /// slot of `elements` elements, of bytes if compressed and else of the wire type. What follows
-  /// the gradients is read too. `pushes` must outlive it.
+  /// slot of `elements` elements, of bytes if compressed and else of the wire type. The words
+  /// behind the gradients are read too. `pushes` must outlive it.
   PushCut(const PushFormat& pushes, std::span<const ShardPiece> pieces,
           std::span<const int> servers, std::int64_t elements);
 
@@ -31,7 +31,7 @@ class PushCut {
   std::span<const SlotRun> runs() const noexcept { return cut_.runs(); }
   /// A piece of one of the servers, in a view of a push.
   Source source(const Tensor& viewed, std::size_t tensor, std::int64_t first) const noexcept;
-  /// What follows the gradients.
+  /// The words that follow the gradients.
   const std::byte* words(const Tensor& viewed) const noexcept;
 
  private:

@@ -6,7 +6,7 @@ namespace weft::pslib {
 namespace {
 
 constexpr std::int64_t kLine = 64;  // bytes
-/// A gap of so many lines costs less than a run of its own.
+/// A gap of up to this number of lines costs less than a run of its own.
 constexpr std::int64_t kGap = 4;
 
 }  // namespace

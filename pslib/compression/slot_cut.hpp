@@ -14,7 +14,7 @@ namespace weft::pslib {
 /// end on cache lines; those with a small gap between them are read as one.
 class SlotCut {
  public:
-  /// Of a slot of `elements` elements of `width` bytes.
+  /// Cuts a slot of `elements` elements of `width` bytes.
   SlotCut(std::int64_t elements, std::size_t width);
 
   /// Adds a range behind all that were added before.

@@ -64,7 +64,7 @@ class Description {
   /// The first worker's initial parameters, for tables whose compressed pushes have no room for
   /// them.
   PublishedSpec initial() const;
-  /// What a server reads of a push that holds the shards of `homes`.
+  /// The part of a push that a server reads which holds the shards of `homes`.
   PushCut cut(std::span<const int> homes) const {
     return PushCut(pushes, pieces, homes, gradients().shape.elements());
   }

@@ -1,4 +1,5 @@
-// What a rank receives in a step of a dense table whose shards' memory it can't load from.
+// The bytes that a rank receives in a step of a dense table whose shards' memory it can't load
+// from.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 namespace weft::p2p {
 namespace {
 
-/// What is chosen, and what the log says of it.
+/// The chosen congestion control, and the log's words for it.
 struct Choice {
   std::string name;
   std::string log;
