@@ -66,7 +66,7 @@ void shows_whole_versions_to_all(World& world) {
 
 /// The owner publishes on and on while others read: a large version is whole, or is read again.
 void shows_whole_large_versions_to_a_slow_reader(World& world) {
-  constexpr std::uint64_t kVersions = 40;
+  constexpr std::uint64_t kVersions = 16;
   const Check check(world);
   Meeting meeting(world);
   const PublishedSpec spec{

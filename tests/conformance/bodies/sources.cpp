@@ -118,7 +118,7 @@ void stages_memory_outside_the_arena(World& world) {
 /// The moment its put has ended, a source may be written; however it travels, what arrives is what
 /// was put.
 void gives_large_sources_back_once_they_are_read(World& world) {
-  constexpr std::uint64_t kPuts = 12;
+  constexpr std::uint64_t kPuts = 6;
   const Check check(world);
   Meeting meeting(world);
   const SlotSpec spec{.name = "large", .dtype = DType::f32, .shape = {400, 601}, .depth = 2};
