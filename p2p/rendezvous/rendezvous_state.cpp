@@ -55,6 +55,9 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
                                                       spec_, shared_name_, totals_));
     by_rank_[static_cast<std::size_t>(rank)] = sessions_.back().get();
   }
+  // This rank's own end is the last to be waited for, so a timeout names a rank that is late.
+  std::ranges::stable_partition(
+      sessions_, [this](const auto& session) { return session->peer().rank != local_.rank; });
 }
 
 void RendezvousState::open(Deadline deadline) {

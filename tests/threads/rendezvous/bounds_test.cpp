@@ -196,6 +196,12 @@ TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
       });
       EXPECT_EQ(detail.code, Code::timeout);
       EXPECT_EQ(detail.peer, 1);
+      // Without time even for its own part, it still names the other rank.
+      for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(thrown_by([&] {
+                    (void)Rendezvous::open(world, {.name = "alone"}, Deadline::at({}));
+                  }).peer,
+                  1);
     }
     meeting.wait();
     // The leftovers of the failed open do not stand in the way.
