@@ -1,6 +1,8 @@
 // The rank's task queue for all work off the data path; one task runs at a time.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <new>
 #include <utility>
@@ -36,6 +38,8 @@ class Progress {
   /// Called by a thread that waits for a message: runs the due tasks if no other thread is running
   /// them. Any thread, but not from within a task.
   virtual void help() noexcept {}
+  /// Counts the calls of help() that gave up the processor: each may have taken milliseconds.
+  const std::atomic<std::uint32_t>& slow_helps() const noexcept { return slow_helps_; }
   /// Makes the `before_sleep` function run within 0.5 ms. Any thread. Frequent calls are cheap:
   /// they share one timer, so an event that is handled earlier costs no wake-up of its own.
   virtual void turn_soon() noexcept = 0;
@@ -48,6 +52,8 @@ class Progress {
   /// Throws std::bad_alloc.
   virtual void enqueue(std::function<void()> task) = 0;
   virtual void on_lost_task() noexcept = 0;
+
+  std::atomic<std::uint32_t> slow_helps_{0};
 };
 
 }  // namespace weft::p2p

@@ -137,6 +137,7 @@ void ProgressThread::help() noexcept {
   }
   // A progress thread, this rank's or a peer's, may be waiting for this processor.
   sched_yield();
+  slow_helps_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {

@@ -104,6 +104,11 @@ class Waiter {
     (poller_ == nullptr ? poller_ : second_poller_) = &poller;
     patient_ = patient_ || patient;
   }
+  /// Waits look at the clock whenever `slow_polls` has changed, in place of once in many polls.
+  /// Call before any other thread waits.
+  void watch_slow_polls(const std::atomic<std::uint32_t>& slow_polls) noexcept {
+    slow_polls_ = &slow_polls;
+  }
   /// Operations that every wait progresses.
   ProgressRegistry& progress_registry() noexcept { return progress_registry_; }
   /// Sets where sleeping waits are shown in the statistics. Call before any other thread waits.
@@ -153,11 +158,13 @@ class Waiter {
   template <typename Ready>
   bool comes_at_once(const Ready& ready, Clock::time_point until) const noexcept {
     if (policy_.spin.count() == 0) return false;
+    const std::uint32_t slow_before = slow_polls();
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
       progress_registry_.progress(true);
       if (ready()) return true;
-      if (i % kPollsPerClock == 0 && Clock::now() >= until) return false;
+      const bool is_due = i % kPollsPerClock == 0 || slow_polls() != slow_before;
+      if (is_due && Clock::now() >= until) return false;
     }
     return false;
   }
@@ -181,6 +188,8 @@ class Waiter {
     if (second_poller_ != nullptr) [[unlikely]]
       act(*second_poller_);
   }
+
+  std::uint32_t slow_polls() const noexcept { return slow_polls_->load(std::memory_order_relaxed); }
 
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
@@ -242,7 +251,8 @@ class Waiter {
     for (auto end = std::min(until, yields_from + yielding); now < end; now = Clock::now()) {
       bool moved = false;
       if (now >= yields_from) sched_yield();
-      for (int i = 0; i < kPollsPerClock; ++i) {
+      const std::uint32_t slow_before = slow_polls();
+      for (int i = 0; i < kPollsPerClock && slow_polls() == slow_before; ++i) {
         moved = poll() || moved;
         progress_registry_.progress(true);
         if (ready()) return WaitEnd::ready;
@@ -329,6 +339,8 @@ class Waiter {
   Poller* poller_ = nullptr;
   Poller* second_poller_ = nullptr;
   bool patient_ = false;
+  const std::atomic<std::uint32_t> no_slow_polls_{0};
+  const std::atomic<std::uint32_t>* slow_polls_ = &no_slow_polls_;
   stats::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
   mutable ProgressRegistry progress_registry_;

@@ -77,6 +77,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       progress(*options.progress) {
   rejected_connections.count_in(stats->rejected_connections());
   waiter.show_on(&waits_);
+  waiter.watch_slow_polls(progress.slow_helps());
 }
 
 void LocalRank::write_recording(std::string_view why, int of) noexcept {

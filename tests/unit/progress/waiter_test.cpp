@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <thread>
 #include <utility>
 
 namespace weft::p2p {
@@ -60,6 +63,27 @@ TEST(Waiter, PollsNoLongerThanToItsDeadline) {
   // The waiter reads the clock once in 64 polls.
   EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(500))), WaitEnd::timeout);
   EXPECT_LE(slow.polls, 3 * 64);
+}
+
+TEST(Waiter, ReadsTheClockAfterASlowPoll) {
+  for (const WaitPolicy policy : {WaitPolicy{.spin = WaitPolicy::kSpin},
+                                  WaitPolicy{.spin = milliseconds(50)}, WaitPolicy{}}) {
+    Doorbell bell{};
+    std::atomic<std::uint32_t> slow_polls{0};
+    Waiter waiter(bell, policy, milliseconds(100));
+    waiter.watch_slow_polls(slow_polls);
+    int polls = 0;
+    const auto ready_helps = [&] {
+      std::this_thread::sleep_for(milliseconds(2));
+      ++slow_polls;
+      ++polls;
+      return false;
+    };
+    EXPECT_EQ(waiter.wait(
+                  ready_helps, [] { return false; }, Deadline::after(milliseconds(10))),
+              WaitEnd::timeout);
+    EXPECT_LE(polls, 12);
+  }
 }
 
 }  // namespace
