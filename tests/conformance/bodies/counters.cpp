@@ -164,20 +164,23 @@ void counts_alike_at_both_ends(World& world) {
                            .placement = Placement::dynamic});
   std::vector<std::uint8_t> own(1000);
   const int puts = 5 + world.rank() % 3;
+  std::vector<Request> requests;
   for (int n = 0; n < puts; ++n) {
     const bool outside = n % 2 == 0;
     const auto tensor = [&](std::int64_t bytes) {
       return outside ? Tensor::wrap(own.data(), DType::u8, {bytes})
                      : world.allocate(DType::u8, {bytes});
     };
-    (void)fixed.remote.put(tensor(333));
-    (void)dynamic.remote.put(tensor(100 * n));
+    requests.push_back(fixed.remote.put(tensor(333)));
+    requests.push_back(dynamic.remote.put(tensor(100 * n)));
   }
   const int expected = 5 + previous_of(world) % 3;
   for (int n = 0; n < expected; ++n) {
     check.ok(fixed.slot.wait(), "wait").release();
     check.ok(dynamic.slot.wait(), "wait").release();
   }
+  // A put is counted before its request completes, but maybe after its tensor has arrived.
+  for (Request& request : requests) check.ok(request.wait(), "put");
   meeting.wait();
   for (const char* slot : {"fixed", "dynamic"}) {
     const auto mine = edge_counters(world, slot, Role::puts);
