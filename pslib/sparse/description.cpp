@@ -109,7 +109,8 @@ std::string SparseDescription::slot_name(std::string_view part) const {
 
 PublishedSpec SparseDescription::requests(int server) const {
   return published(fmt::format("requests/{}", server),
-                   request_bytes(options.request_rows, wire_rows().bytes(options.request_rows)));
+                   request_bytes(options.request_rows, options.request_rows,
+                                 wire_rows().bytes(options.request_rows)));
 }
 
 PublishedSpec SparseDescription::answers(int worker) const {

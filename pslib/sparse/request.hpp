@@ -30,42 +30,50 @@ struct AnswerHead {
   std::uint64_t lost = 0;  ///< 1 + the rank of a worker whose push will never come; 0: none
 };
 
-/// Parts of a request: head, ids to push, ids to look up, gradients as WireRows, each with room for
-/// `rows` rows and on cache lines of its own. A view of memory, equal on both sides.
+inline constexpr std::size_t kRequestIds = 64;  // offset of the ids in a request
+static_assert(sizeof(RequestHead) <= kRequestIds);
+
+/// Parts of a request: head, ids to push, ids to look up, gradients as WireRows. Each begins on a
+/// cache line behind the one before, so that a request is the beginning of its slot. A view of
+/// memory, equal on both sides.
 template <typename Byte>
 class RequestParts {
  public:
   template <typename T>
   using Part = std::conditional_t<std::is_const_v<Byte>, const T, T>;
 
-  RequestParts(Byte* at, std::size_t rows) noexcept : at_(at), ids_(whole_lines(rows * 8)) {}
+  RequestParts(Byte* at, std::size_t pushed, std::size_t looked_up) noexcept
+      : at_(at),
+        looked_up_(kRequestIds + whole_lines(pushed * 8)),
+        gradients_(looked_up_ + whole_lines(looked_up * 8)) {}
 
   Part<RequestHead>& head() const noexcept { return *part<RequestHead>(0); }
-  Part<std::uint64_t>* pushed() const noexcept { return part<std::uint64_t>(kHead); }
-  Part<std::uint64_t>* looked_up() const noexcept { return part<std::uint64_t>(kHead + ids_); }
-  Byte* gradients() const noexcept { return at_ + kHead + 2 * ids_; }
+  Part<std::uint64_t>* pushed() const noexcept { return part<std::uint64_t>(kRequestIds); }
+  Part<std::uint64_t>* looked_up() const noexcept { return part<std::uint64_t>(looked_up_); }
+  Byte* gradients() const noexcept { return at_ + gradients_; }
 
  private:
-  static constexpr std::size_t kHead = 64;
-  static_assert(sizeof(RequestHead) <= kHead);
-
   template <typename T>
   Part<T>* part(std::size_t offset) const noexcept {
     return reinterpret_cast<Part<T>*>(at_ + offset);
   }
 
   Byte* at_;
-  std::size_t ids_;
+  std::size_t looked_up_;
+  std::size_t gradients_;
 };
 
-/// Size of a request with room for `rows` rows whose gradients take `row_bytes` in all.
-constexpr std::size_t request_bytes(std::size_t rows, std::size_t row_bytes) noexcept {
-  return 64 + 2 * whole_lines(rows * 8) + whole_lines(row_bytes);
+/// Size of a request for `pushed` rows, whose gradients take `row_bytes` in all, and `looked_up`
+/// rows.
+constexpr std::size_t request_bytes(std::size_t pushed, std::size_t looked_up,
+                                    std::size_t row_bytes) noexcept {
+  return kRequestIds + whole_lines(pushed * 8) + whole_lines(looked_up * 8) +
+         whole_lines(row_bytes);
 }
 
 inline constexpr std::size_t kAnswerRows = 64;  // offset of the rows
 
-/// Size of an answer with room for rows of `row_bytes` in all.
+/// Size of an answer whose rows take `row_bytes` in all.
 constexpr std::size_t answer_bytes(std::size_t row_bytes) noexcept {
   return kAnswerRows + whole_lines(row_bytes);
 }

@@ -49,18 +49,38 @@ void SparseShard::attach(World& world, Deadline deadline) {
     workers_[i].requests = world.attach_published(table_.roles.workers[i], expected, deadline);
 }
 
+// A request's size stands in its head. Where the slot is fetched, usually one read of about the
+// last request's size brings it; a larger request is read again as a whole.
 Status SparseShard::take(std::size_t worker, Deadline deadline) noexcept {
   Worker& from = workers_[worker];
-  auto request = from.requests.view(deadline);
-  if (!request) return request.status();
-  RequestHead head;
-  std::memcpy(&head, request->tensor().data(), sizeof head);
-  if (Status status = check(from, head); !status) return status;
-  from.head = head;
-  from.request = *std::move(request);
-  from.is_new = true;
-  ++counted_.requests;
-  return {};
+  for (bool is_whole = false;; is_whole = true) {
+    const SlotRun run{.count = static_cast<std::int64_t>(from.expected)};
+    auto request = from.requests.view({&run, 1}, deadline);
+    if (!request) return request.status();
+    RequestHead head;
+    std::memcpy(&head, request->tensor().data(), sizeof head);
+    if (Status status = check(from, head); !status) return status;
+    const std::size_t bytes = bytes_of(head);
+    if (bytes <= request->tensor().bytes()) {
+      from.expected = std::max(bytes, from.expected - from.expected / 8);
+      from.head = head;
+      from.request = *std::move(request);
+      from.is_new = true;
+      ++counted_.requests;
+      return {};
+    }
+    if (is_whole)
+      return refuse(Code::mismatch, [&] {
+        return nonsense("take a request", from.requests.owner(), from.requests.spec().name,
+                        "a request that grew while it was read");
+      });
+    from.expected = bytes;
+    from.requests.see_again();
+  }
+}
+
+std::size_t SparseShard::bytes_of(const RequestHead& head) const noexcept {
+  return request_bytes(head.pushed, head.looked_up, wire_.bytes(head.pushed));
 }
 
 // The head lies in the worker's memory, so only this function reads it there.
@@ -155,7 +175,7 @@ void SparseShard::tell_who_is_lost(Worker& worker, int rank) {
 }
 
 RequestParts<const std::byte> SparseShard::parts(const Worker& worker) const noexcept {
-  return {worker.request.tensor().data(), table_.options.request_rows};
+  return {worker.request.tensor().data(), worker.head.pushed, worker.head.looked_up};
 }
 
 void SparseShard::take_push(Worker& worker) {

@@ -16,8 +16,8 @@
 
 namespace weft::pslib {
 
-/// Reads requests in place from the workers' memory and writes rows directly into the answers. Not
-/// thread-safe.
+/// Reads requests in place from the workers' memory, or fetches as much of them as is used, and
+/// writes rows directly into the answers. Not thread-safe.
 class SparseShard final : public TableShard {
  public:
   /// Exposes an answer slot per worker and restores the rows of the table's checkpoint. `table`
@@ -58,10 +58,11 @@ class SparseShard final : public TableShard {
   struct Worker {
     PublishedReader requests;
     PublishedSlot answers;
-    Arrival request;          // declared below its slot; empty once answered
-    RequestHead head;         // copy of the request's head
-    bool is_new = false;      // the request's push has not been processed
-    bool has_pushed = false;  // the push for the next update is complete
+    Arrival request;                     // declared below its slot; empty once answered
+    RequestHead head;                    // copy of the request's head
+    std::size_t expected = kRequestIds;  // bytes that the next request is likely to take
+    bool is_new = false;                 // the request's push has not been processed
+    bool has_pushed = false;             // the push for the next update is complete
     Kept kept;
     std::uint64_t pushes = 0;  // complete pushes
     std::uint64_t calls = 0;   // answered
@@ -73,6 +74,7 @@ class SparseShard final : public TableShard {
   };
 
   Status check(const Worker& worker, const RequestHead& head) const noexcept;
+  std::size_t bytes_of(const RequestHead& head) const noexcept;
   RequestParts<const std::byte> parts(const Worker& worker) const noexcept;
   void serve();
   void take_push(Worker& worker);

@@ -133,30 +133,25 @@ Status SparseWorker::send(std::size_t index, const SparseCall& call, Deadline de
   Server& server = servers_[index];
   const auto buffer = server.requests.next(deadline);
   if (!buffer) return buffer.status();
-  const RequestParts<std::byte> request(buffer->data(), room_);
-  RequestHead& head = request.head();
-  head = {};
-  head.base = server.version;
-  bool pushes_more = false;
-  if (call.pushes) {
-    const auto ids = pushed_.rows(index).subspan(server.pushed);
-    head.pushed = std::min(room_, ids.size());
-    std::copy_n(ids.begin(), head.pushed, request.pushed());
-    write_gradients(index, call, head.pushed, request.gradients());
-    pushes_more = head.pushed < ids.size();
-    head.commits = static_cast<std::uint8_t>(server.asked == 0 && !pushes_more);
-    server.pushed += head.pushed;
-  }
-  if (call.looks_up && !pushes_more) {
-    const auto ids = looked_up_.rows(index).subspan(server.asked);
-    head.looked_up = std::min(room_, ids.size());
-    std::copy_n(ids.begin(), head.looked_up, request.looked_up());
-    server.asked += head.looked_up;
-    server.has_finished = head.looked_up == ids.size();
-  } else {
-    server.has_finished = !pushes_more;
-  }
+  const auto pushed =
+      call.pushes ? pushed_.rows(index).subspan(server.pushed) : std::span<const std::uint64_t>();
+  const bool pushes_more = pushed.size() > room_;
+  const auto looked_up = call.looks_up && !pushes_more
+                             ? looked_up_.rows(index).subspan(server.asked)
+                             : std::span<const std::uint64_t>();
+  RequestHead head{.pushed = std::min(room_, pushed.size()),
+                   .looked_up = std::min(room_, looked_up.size()),
+                   .base = server.version};
+  head.commits = static_cast<std::uint8_t>(call.pushes && server.asked == 0 && !pushes_more);
+  const RequestParts<std::byte> request(buffer->data(), head.pushed, head.looked_up);
+  std::copy_n(pushed.begin(), head.pushed, request.pushed());
+  std::copy_n(looked_up.begin(), head.looked_up, request.looked_up());
+  write_gradients(index, call, head.pushed, request.gradients());
+  server.pushed += head.pushed;
+  server.asked += head.looked_up;
+  server.has_finished = !pushes_more && head.looked_up == looked_up.size();
   head.is_last = static_cast<std::uint8_t>(server.has_finished);
+  request.head() = head;
   Status status = server.requests.publish();
   server.is_asked = status.ok();
   return status;
@@ -209,10 +204,12 @@ Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
     while (&own_->gradients(worker) != awaited_[first]) ++worker;
     return work_as_server(worker, deadline);
   }
-  auto arrival = awaited_[first]->view(deadline);
-  if (!arrival) return arrival.status();
   std::size_t index = 0;
   while (&servers_[index].answers != awaited_[first]) ++index;
+  const std::size_t rows = servers_[index].asked - servers_[index].taken;
+  const SlotRun run{.count = static_cast<std::int64_t>(answer_bytes(wire_.bytes(rows)))};
+  auto arrival = awaited_[first]->view({&run, 1}, deadline);
+  if (!arrival) return arrival.status();
   servers_[index].is_asked = false;
   const std::byte* const answer = arrival->tensor().data();
   AnswerHead head;

@@ -57,9 +57,10 @@ void take_request(Input& input) {
   const auto head = input.take<RequestHead>();
   if (!makes_sense(head, rows)) return;
   // The memory is never read.
-  const std::size_t size = request_bytes(rows, rows * row_bytes);
+  const std::size_t size = request_bytes(rows, rows, rows * row_bytes);
+  require(request_bytes(head.pushed, head.looked_up, head.pushed * row_bytes) <= size);
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(size);
-  const RequestParts<const std::byte> parts(memory.get(), rows);
+  const RequestParts<const std::byte> parts(memory.get(), head.pushed, head.looked_up);
   const auto ends_within = [&](const void* at, std::size_t bytes) {
     const auto first = static_cast<std::size_t>(static_cast<const std::byte*>(at) - memory.get());
     require(first <= size && bytes <= size - first);

@@ -101,5 +101,14 @@ TEST(StepCost, BetweenHostsIsTheRanksOwnShare) {
     }
 }
 
+TEST(StepCost, OfASparseTableBetweenHostsIsWhatIsAsked) {
+  for (const int ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    Meeting meeting(ranks);
+    run_on(ranks, settings().with(Setting::fabric, "tcp"),
+           [&](World& world) { expect_to_receive_what_is_asked(world, meeting); });
+  }
+}
+
 }  // namespace
 }  // namespace weft::tests

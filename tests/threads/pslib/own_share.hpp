@@ -1,5 +1,4 @@
-// The bytes that a rank receives in a step of a dense table whose shards' memory it can't load
-// from.
+// The bytes that a rank receives in a step of a table whose shards' memory it can't load from.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,6 +45,41 @@ inline void expect_to_receive_its_own_share(World& world, Meeting& meeting,
   const auto received = static_cast<double>(bytes_read_from_others(world) - before) / kSteps;
   const auto asked = static_cast<double>(2 * (ranks - 1) * share);
   EXPECT_NEAR(received, asked, 0.05 * asked);
+  world.leave().or_throw();
+}
+
+/// Every rank works and serves; a step looks up and pushes far fewer rows than a request has room
+/// for.
+inline void expect_to_receive_what_is_asked(World& world, Meeting& meeting) {
+  constexpr std::uint64_t kSteps = 6;
+  constexpr std::size_t kDim = 32;
+  pslib::ParameterServer server(world);
+  pslib::SparseOptions options;
+  options.dim = kDim;
+  options.optimizer = pslib::Optimizer::sgd(0.1F);
+  auto table = server.sparse_table("rows", options);
+  const auto step = [&](std::size_t rows) {
+    std::vector<std::uint64_t> ids(rows);
+    for (std::size_t i = 0; i < rows; ++i) ids[i] = i;
+    std::vector<float> values(rows * kDim, 1.0F);
+    table.push_lookup(ids, values, ids, values).or_throw();
+    meeting.wait();
+  };
+  const auto ranks = static_cast<double>(world.size());
+  for (const std::size_t rows : {400U, 1200U, 100U}) {
+    // The first steps tell the shards how large requests are.
+    for (std::uint64_t i = 0; i < 4 * kSteps; ++i) step(rows);
+    const std::uint64_t before = bytes_read_from_others(world);
+    meeting.wait();
+    for (std::uint64_t i = 0; i < kSteps; ++i) step(rows);
+    const auto received = static_cast<double>(bytes_read_from_others(world) - before) / kSteps;
+    const double request = 2 * sizeof(std::uint64_t) + kDim * sizeof(float);
+    const double answer = kDim * sizeof(float);
+    const double asked = (request + answer) * static_cast<double>(rows) * (ranks - 1) / ranks;
+    const double heads = (ranks - 1) * 6 * 64;
+    EXPECT_GE(received, 0.8 * asked);
+    EXPECT_LE(received, 1.2 * asked + heads) << rows << " rows";
+  }
   world.leave().or_throw();
 }
 

@@ -18,5 +18,13 @@ TEST(TablesByVerbs, MoveTheRanksOwnShareInAStep) {
   }
 }
 
+TEST(TablesByVerbs, MoveTheRowsThatAreAsked) {
+  for (const int ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    Meeting meeting(ranks);
+    NicJob().run(ranks, [&](World& world) { expect_to_receive_what_is_asked(world, meeting); });
+  }
+}
+
 }  // namespace
 }  // namespace weft::tests
