@@ -10,6 +10,7 @@ import sys
 
 ORDER = """
 base/os base base/stats base/kernels
+runtime/dataflow/graph
 topology/parse topology/model topology/import topology/discover/hwloc topology/discover topology/select
 topology/placement topology/json topology/render topology/doctor topology/tool
 p2p/progress p2p/memory p2p/transport/address p2p/transport/auth p2p/transport p2p/transport/wireup
