@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "runtime/dataflow/graph/checks.hpp"
+#include "runtime/dataflow/graph/edges.hpp"
 #include "runtime/dataflow/graph/inference.hpp"
 
 namespace weft::dataflow {
@@ -172,6 +172,10 @@ void check_memory(const Graph& graph) {
       check_readers_of_variable(graph, order, before, overwrite);
     }
   }
+  // Two assignments that each read the other's variable leave no order.
+  Graph ordered = graph;
+  order_assignments(ordered);
+  static_cast<void>(ordered.order());
 }
 
 }  // namespace weft::dataflow

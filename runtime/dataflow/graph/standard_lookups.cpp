@@ -1,4 +1,5 @@
 // Operators with indices: embedding, and the loss over classes.
+#include "base/fail.hpp"
 #include "runtime/dataflow/graph/standard.hpp"
 
 namespace weft::dataflow {
@@ -47,11 +48,9 @@ Types infer_loss(const Inference& in) {
 Gradients gradient_of_loss(GradientBuilder& builder) {
   // The loss is what is differentiated; log_prob is there for its gradient and to be looked at.
   if (!builder.gradient(1).none())
-    throw Error({.code = Code::bad_argument,
-                 .operation = "gradients",
-                 .message = "SoftmaxCrossEntropyLoss: node '" +
-                            builder.graph().node(builder.output(0).node).name +
-                            "' has no gradient through log_prob"});
+    throw_error(Code::bad_argument, "gradients",
+                "node '" + builder.graph().node(builder.output(0).node).name +
+                    "' (SoftmaxCrossEntropyLoss) has no gradient through log_prob");
   return {builder.add("weft.SoftmaxCrossEntropyLossGrad",
                       {builder.gradient(0), builder.output(1), builder.input(1)},
                       builder.attributes())};

@@ -1,0 +1,120 @@
+// The memory of a plan: operators in place, and bytes per rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.hpp"
+#include "runtime/dataflow/graph/edges.hpp"
+
+namespace weft::dataflow {
+namespace {
+
+/// True if the memory of `root` belongs to the step alone: it is neither a variable, a feed nor a
+/// slot.
+bool is_own(const Graph& graph, TensorId root) {
+  static constexpr const char* kForeign[] = {"weft.Feed", "weft.Variable", "weft.RdmaRecv",
+                                             "weft.RdmaRecvDyn", "weft.View"};
+  return std::none_of(std::begin(kForeign), std::end(kForeign), [&](const char* name) {
+    return graph.node(root.node).definition->name == name;
+  });
+}
+
+/// True if nothing but `node` reads the memory of its input, apart from the aliases in between.
+bool is_last_reader(const Graph& graph, const Readers& readers, NodeId node, std::size_t input) {
+  const TensorId tensor = graph.node(node).inputs[input];
+  std::set<NodeId> path{node};
+  const TensorId root = storage_of(graph, tensor);
+  for (TensorId at = tensor; at != root;) {
+    path.insert(at.node);
+    const Node& alias = graph.node(at.node);
+    const auto reuse = std::find_if(
+        alias.definition->reuses.begin(), alias.definition->reuses.end(), [&](const Reuse& one) {
+          return one.kind != Reuse::Kind::may && one.output == static_cast<std::size_t>(at.output);
+        });
+    at = alias.inputs[reuse->input];
+  }
+  std::size_t own = 0;
+  for (const Reader reader : readers_before(graph, readers, root, -1)) {
+    if (!path.contains(reader.node)) return false;
+    own += reader.node == node ? 1 : 0;
+  }
+  return own == 1;
+}
+
+struct LargestEdge {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+LargestEdge largest_of(const Plan& plan, int rank) {
+  LargestEdge largest;
+  for (const Edge& edge : plan.edges)
+    if ((edge.from == rank || edge.to == rank) && edge.bytes > largest.bytes)
+      largest = {edge.name, edge.bytes};
+  return largest;
+}
+
+void check_limits(const Plan& plan, const std::vector<std::uint64_t>& limits) {
+  std::string text;
+  for (std::size_t rank = 0; rank < limits.size(); ++rank) {
+    const std::uint64_t need = plan.parts[rank].memory.total();
+    if (need <= limits[rank]) continue;
+    const LargestEdge largest = largest_of(plan, static_cast<int>(rank));
+    text += fmt::format("{}rank {} needs {} bytes and has {} (largest: '{}', {} bytes)",
+                        text.empty() ? "" : "; ", rank, need, limits[rank], largest.name,
+                        largest.bytes);
+  }
+  if (!text.empty())
+    throw_error(Code::exhausted, "partition", "the plan is larger than the arenas: " + text,
+                "enlarge the arenas or place fewer tensors there; without arena_bytes the plan "
+                "tells the bytes of every rank");
+}
+
+}  // namespace
+
+std::vector<InPlace> find_in_place(const Graph& part) {
+  const Readers readers = readers_of(part);
+  std::vector<InPlace> found;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    std::set<std::size_t> taken;  // an output takes one input's memory
+    for (const Reuse& reuse : part.nodes()[i].definition->reuses) {
+      if (reuse.kind != Reuse::Kind::may || taken.contains(reuse.output)) continue;
+      const TensorId input = part.nodes()[i].inputs[reuse.input];
+      const TensorType& output = part.nodes()[i].outputs[reuse.output];
+      if (part.type(input) != output || !output.shape.known()) continue;
+      if (!is_own(part, storage_of(part, input)) ||
+          !is_last_reader(part, readers, node, reuse.input))
+        continue;
+      taken.insert(reuse.output);
+      found.push_back({node, reuse.input, reuse.output});
+    }
+  }
+  return found;
+}
+
+void measure_memory(Plan& plan, const std::vector<std::uint64_t>& limits) {
+  std::set<TensorId> sent;
+  std::set<TensorId> published;
+  for (const Edge& edge : plan.edges) {
+    MemoryNeed& from = plan.parts[static_cast<std::size_t>(edge.from)].memory;
+    MemoryNeed& to = plan.parts[static_cast<std::size_t>(edge.to)].memory;
+    switch (edge.kind) {
+      case EdgeKind::fixed:
+        to.received += edge.bytes;
+        if (sent.insert(edge.tensor).second) from.sent += edge.bytes;
+        break;
+      case EdgeKind::viewed:
+        if (published.insert(edge.tensor).second) from.published += 2 * edge.bytes;
+        break;
+      case EdgeKind::dynamic:
+        ++from.dynamic;
+        ++to.dynamic;
+        break;
+    }
+  }
+  check_limits(plan, limits);
+}
+
+}  // namespace weft::dataflow
