@@ -56,7 +56,7 @@ struct Node {
 class WEFT_API Graph {
  public:
   /// `definitions`: those that add() knows: Definitions::standard() and the user's own.
-  explicit Graph(Definitions definitions = Definitions::standard());
+  explicit Graph(const Definitions& definitions = Definitions::standard());
 
   /// A tensor that the application gives in every step. Open sizes may change from step to step;
   /// the number of dimensions may not.
@@ -97,7 +97,7 @@ class WEFT_API Graph {
   /// The nodes in an order in which they may run. Of nodes that are ready together the one added
   /// first comes first. Throws Error(bad_argument) if there is a cycle, naming its nodes.
   std::vector<NodeId> order() const;
-  const Definitions& definitions() const noexcept { return definitions_; }
+  const Definitions& definitions() const noexcept { return *definitions_; }
 
   /// Throws Error(mismatch), naming the node, unless a tensor of `dtype` and `shape` is what the
   /// graph says of `tensor`: for feeds, and for results of kernels.
@@ -113,7 +113,7 @@ class WEFT_API Graph {
   void check_tensor(TensorId tensor, const std::string& reader) const;
   TensorId append(Node node);
 
-  Definitions definitions_;
+  std::shared_ptr<const Definitions> definitions_;  ///< copies of the graph share them
   std::vector<Node> nodes_;
   std::map<std::string, NodeId, std::less<>> names_;
   Placement next_;

@@ -16,6 +16,10 @@ Readers readers_of(const Graph& graph);
 /// The tensor whose memory `tensor` is, through aliases and overwriting operators.
 TensorId storage_of(const Graph& graph, TensorId tensor);
 
+/// The nodes from that of `tensor` through aliases and overwriting operators to that of its
+/// storage_of().
+std::vector<NodeId> path_to_storage(const Graph& graph, TensorId tensor);
+
 /// Throws Error(bad_argument) that names the node, if a variable is assigned twice, a reader of a
 /// variable's old value depends on its new one, or an operator overwrites a tensor that has another
 /// reader, is a feed, or is not there.

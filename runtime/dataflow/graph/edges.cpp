@@ -82,7 +82,12 @@ class EdgeFinder {
     const TensorId root = storage_of(graph_, edge.tensor);
     for (std::size_t i = 0; i < graph_.size(); ++i) {
       const auto writer = static_cast<NodeId>(i);
-      if (!overwrites(writer, root) || comes_from(edge.tensor, writer)) continue;
+      if (!overwrites(writer, root)) continue;
+      if (comes_from(edge.tensor, writer)) {
+        // Only a variable keeps its memory in the next step.
+        if (graph_.node(root.node).definition->name != "weft.Variable") continue;
+        return fmt::format("'{}' overwrites it in the next step", graph_.node(writer).name);
+      }
       for (const NodeId viewer : viewers)
         if (!is_before(viewer, writer))
           return fmt::format("'{}' may still read it when '{}' overwrites it",
@@ -129,16 +134,8 @@ class EdgeFinder {
 
   /// True if `tensor` is what `writer` wrote, directly or through aliases.
   bool comes_from(TensorId tensor, NodeId writer) const {
-    for (;;) {
-      if (tensor.node == writer) return true;
-      const auto& reuses = graph_.node(tensor.node).definition->reuses;
-      const auto reuse = std::find_if(reuses.begin(), reuses.end(), [&](const Reuse& one) {
-        return one.kind != Reuse::Kind::may &&
-               one.output == static_cast<std::size_t>(tensor.output);
-      });
-      if (reuse == reuses.end()) return false;
-      tensor = graph_.node(tensor.node).inputs[reuse->input];
-    }
+    const std::vector<NodeId> path = path_to_storage(graph_, tensor);
+    return std::find(path.begin(), path.end(), writer) != path.end();
   }
 
   /// True if `later` depends on `node`.

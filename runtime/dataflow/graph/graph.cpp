@@ -66,7 +66,8 @@ void complete_attributes(Node& node) {
 
 std::string_view name(Memory memory) noexcept { return memory == Memory::host ? "host" : "gpu"; }
 
-Graph::Graph(Definitions definitions) : definitions_(std::move(definitions)) {}
+Graph::Graph(const Definitions& definitions)
+    : definitions_(std::make_shared<const Definitions>(definitions)) {}
 
 NodeId Graph::checked(NodeId node) const {
   if (node < 0 || static_cast<std::size_t>(node) >= nodes_.size())
@@ -127,7 +128,7 @@ TensorId Graph::add(std::string_view definition, std::vector<TensorId> inputs,
                     Attributes attributes, std::string name) {
   return control_call("graph", [&] {
     Node node;
-    node.definition = definitions_.find(definition);
+    node.definition = definitions_->find(definition);
     if (node.definition == nullptr)
       throw_error(Code::bad_argument, "graph",
                   fmt::format("node '{}': no definition is called '{}'", name, definition),
@@ -163,7 +164,7 @@ NodeId Graph::fetch(TensorId tensor, std::string name, Placement placement) {
   return control_call("graph", [&] {
     check_tensor(tensor, "fetch '" + name + "'");
     Node fetch;
-    fetch.definition = definitions_.find("weft.Fetch");
+    fetch.definition = definitions_->find("weft.Fetch");
     fetch.name = std::move(name);
     fetch.inputs = {tensor};
     fetch.placement = placement.rank >= 0 ? placement : node(tensor.node).placement;

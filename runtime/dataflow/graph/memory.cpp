@@ -77,11 +77,8 @@ void check_readers_of_variable(const Graph& graph, const std::vector<NodeId>& or
 void check_only_reader(const Graph& graph, const std::vector<Reader>& readers,
                        const Overwrite& overwrite) {
   // The aliases between the tensor and its memory are readers that change nothing.
-  std::vector<NodeId> path{overwrite.writer};
-  for (TensorId at = overwrite.input; at != overwrite.root;) {
-    path.push_back(at.node);
-    at = graph.node(at.node).inputs[reuse_of(graph, at)->input];
-  }
+  std::vector<NodeId> path = path_to_storage(graph, overwrite.input);
+  path.push_back(overwrite.writer);
   for (const Reader reader : readers) {
     const bool on_path = std::find(path.begin(), path.end(), reader.node) != path.end();
     const bool twice =
@@ -119,6 +116,15 @@ TensorId storage_of(const Graph& graph, TensorId tensor) {
   while (const Reuse* reuse = reuse_of(graph, tensor))
     tensor = graph.node(tensor.node).inputs[reuse->input];
   return tensor;
+}
+
+std::vector<NodeId> path_to_storage(const Graph& graph, TensorId tensor) {
+  std::vector<NodeId> path{tensor.node};
+  while (const Reuse* reuse = reuse_of(graph, tensor)) {
+    tensor = graph.node(tensor.node).inputs[reuse->input];
+    path.push_back(tensor.node);
+  }
+  return path;
 }
 
 std::vector<TensorId> assigned_variables(const Graph& graph, NodeId node) {

@@ -22,6 +22,23 @@ void check_options(const PartitionOptions& options) {
                             options.ranks, options.hosts.size(), options.arena_bytes.size()));
 }
 
+/// The node, the variable that it assigns and the aliases between them share memory, hence a rank.
+void check_assignment(const Graph& graph, const Node& node) {
+  for (const Reuse& reuse : node.definition->reuses) {
+    if (reuse.kind != Reuse::Kind::must) continue;
+    const std::vector<NodeId> path = path_to_storage(graph, node.inputs[reuse.input]);
+    const Node& variable = graph.node(path.back());
+    if (variable.definition->name != "weft.Variable") continue;
+    for (const NodeId id : path)
+      if (graph.node(id).placement.rank != node.placement.rank)
+        throw_error(Code::bad_argument, "partition",
+                    fmt::format("{} on rank {} assigns {}; {} is on rank {}", node_text(node),
+                                node.placement.rank, node_text(variable),
+                                node_text(graph.node(id)), graph.node(id).placement.rank),
+                    "place them on one rank");
+  }
+}
+
 void check_placement(const Graph& graph, const PartitionOptions& options) {
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes()[i];
@@ -33,13 +50,7 @@ void check_placement(const Graph& graph, const PartitionOptions& options) {
       throw_error(Code::bad_argument, "partition",
                   fmt::format("{} is placed on rank {}; there are {} ranks", node_text(node), rank,
                               options.ranks));
-    for (const TensorId variable : assigned_variables(graph, static_cast<NodeId>(i)))
-      if (graph.node(variable.node).placement.rank != rank)
-        throw_error(Code::bad_argument, "partition",
-                    fmt::format("{} on rank {} assigns {}, which is on rank {}", node_text(node),
-                                rank, node_text(graph.node(variable.node)),
-                                graph.node(variable.node).placement.rank),
-                    "place both on one rank");
+    check_assignment(graph, node);
     for (const NodeId earlier : node.after)
       if (graph.node(earlier).placement.rank != rank)
         throw_error(Code::bad_argument, "partition",

@@ -23,17 +23,10 @@ bool is_own(const Graph& graph, TensorId root) {
 /// True if nothing but `node` reads the memory of its input, apart from the aliases in between.
 bool is_last_reader(const Graph& graph, const Readers& readers, NodeId node, std::size_t input) {
   const TensorId tensor = graph.node(node).inputs[input];
-  std::set<NodeId> path{node};
+  const std::vector<NodeId> aliases = path_to_storage(graph, tensor);
+  std::set<NodeId> path(aliases.begin(), aliases.end());
+  path.insert(node);
   const TensorId root = storage_of(graph, tensor);
-  for (TensorId at = tensor; at != root;) {
-    path.insert(at.node);
-    const Node& alias = graph.node(at.node);
-    const auto reuse = std::find_if(
-        alias.definition->reuses.begin(), alias.definition->reuses.end(), [&](const Reuse& one) {
-          return one.kind != Reuse::Kind::may && one.output == static_cast<std::size_t>(at.output);
-        });
-    at = alias.inputs[reuse->input];
-  }
   std::size_t own = 0;
   for (const Reader reader : readers_before(graph, readers, root, -1)) {
     if (!path.contains(reader.node)) return false;
