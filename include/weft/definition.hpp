@@ -132,7 +132,9 @@ class WEFT_API Inference {
 class WEFT_API GradientBuilder {
  public:
   /// `gradients`: of the node's outputs; none where the loss doesn't depend on the output.
-  GradientBuilder(Graph& graph, std::int32_t node, std::vector<TensorId> gradients);
+  /// `needs`: the inputs whose gradients are asked for.
+  GradientBuilder(Graph& graph, std::int32_t node, std::vector<TensorId> gradients,
+                  std::vector<bool> needs);
 
   Graph& graph() const noexcept { return graph_; }
   const Attributes& attributes() const noexcept { return attributes_; }
@@ -141,6 +143,8 @@ class WEFT_API GradientBuilder {
   TensorId input(std::size_t i) const noexcept {
     return i < inputs_.size() ? inputs_[i] : TensorId{};
   }
+  /// False if no node reads the gradient of input `i`: return none, and add no node for it.
+  bool needs(std::size_t i) const noexcept { return needs_[i]; }
   TensorId output(std::size_t i) const noexcept;
   std::size_t outputs() const noexcept { return gradients_.size(); }
   /// The gradient of the loss with respect to output `i`, or none.
@@ -158,6 +162,7 @@ class WEFT_API GradientBuilder {
   Attributes attributes_;
   std::vector<TensorId> inputs_;
   std::vector<TensorId> gradients_;
+  std::vector<bool> needs_;
 };
 
 /// An input or output of a definition. Only the last one may be variadic.

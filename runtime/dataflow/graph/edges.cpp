@@ -37,8 +37,7 @@ class EdgeFinder {
  private:
   int rank_of(NodeId node) const { return graph_.node(node).placement.rank; }
   const std::vector<Reader>& readers(TensorId tensor) const {
-    return readers_[static_cast<std::size_t>(tensor.node)]
-                   [static_cast<std::size_t>(tensor.output)];
+    return readers_[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)];
   }
   bool one_host(int a, int b) const {
     return !options_.hosts.empty() && options_.hosts[static_cast<std::size_t>(a)] ==

@@ -26,10 +26,10 @@ class Backwards {
     for (const TensorId variable : variables_) {
       gradients.push_back(sum(variable));
       if (gradients.back().none())
-        throw_error(Code::bad_argument, "gradients",
-                    fmt::format("the loss of {} doesn't depend on {}",
-                                node_text(graph_.node(loss_.node)),
-                                node_text(graph_.node(variable.node))));
+        throw_error(
+            Code::bad_argument, "gradients",
+            fmt::format("the loss of {} doesn't depend on {}", node_text(graph_.node(loss_.node)),
+                        node_text(graph_.node(variable.node))));
     }
     return gradients;
   }
@@ -47,8 +47,8 @@ class Backwards {
   void mark_dependent(const std::vector<NodeId>& order) {
     for (const NodeId id : order) {
       const auto& inputs = graph_.node(id).inputs;
-      depends_[static_cast<std::size_t>(id)] = std::any_of(
-          inputs.begin(), inputs.end(), [&](TensorId input) { return depends(input); });
+      depends_[static_cast<std::size_t>(id)] =
+          std::any_of(inputs.begin(), inputs.end(), [&](TensorId input) { return depends(input); });
     }
   }
 
@@ -94,7 +94,9 @@ class Backwards {
                   fmt::format("{} has no gradient, and lies between the loss and a variable",
                               node_text(graph_.node(id))),
                   "give its definition a gradient");
-    GradientBuilder builder(graph_, id, std::move(gradients));
+    std::vector<bool> needs;
+    for (const TensorId input : graph_.node(id).inputs) needs.push_back(depends(input));
+    GradientBuilder builder(graph_, id, std::move(gradients), std::move(needs));
     contribute(id, definition->gradient(builder));
   }
 
@@ -125,12 +127,14 @@ class Backwards {
 
 }  // namespace
 
-GradientBuilder::GradientBuilder(Graph& graph, std::int32_t node, std::vector<TensorId> gradients)
+GradientBuilder::GradientBuilder(Graph& graph, std::int32_t node, std::vector<TensorId> gradients,
+                                 std::vector<bool> needs)
     : graph_(graph),
       node_(node),
       attributes_(graph.node(node).attributes),
       inputs_(graph.node(node).inputs),
-      gradients_(std::move(gradients)) {}
+      gradients_(std::move(gradients)),
+      needs_(std::move(needs)) {}
 
 TensorId GradientBuilder::output(std::size_t i) const noexcept {
   return {node_, static_cast<std::int32_t>(i)};

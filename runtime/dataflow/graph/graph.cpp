@@ -26,14 +26,15 @@ void check_inputs(const Node& node) {
       !parameters.empty() && parameters.back().count == Parameter::Count::variadic;
   const std::size_t count = node.inputs.size();
   if (count > parameters.size() && !variadic)
-    throw_error(Code::bad_argument, "graph",
-                fmt::format("{} gets {} inputs; it has {}", node_text(node), count,
-                            parameters.size()));
+    throw_error(
+        Code::bad_argument, "graph",
+        fmt::format("{} gets {} inputs; it has {}", node_text(node), count, parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const bool given = i < count && !node.inputs[i].none();
     if (parameters[i].count != Parameter::Count::optional && !given)
-      throw_error(Code::bad_argument, "graph",
-                  fmt::format("{} lacks its input {} ({})", node_text(node), i, parameters[i].name));
+      throw_error(
+          Code::bad_argument, "graph",
+          fmt::format("{} lacks its input {} ({})", node_text(node), i, parameters[i].name));
   }
   for (std::size_t i = parameters.size(); i < count; ++i)
     if (node.inputs[i].none())
@@ -81,13 +82,15 @@ void Graph::check_tensor(TensorId tensor, const std::string& reader) const {
       tensor.output < 0 ||
       static_cast<std::size_t>(tensor.output) >=
           nodes_[static_cast<std::size_t>(tensor.node)].outputs.size())
-    throw_error(Code::bad_argument, "graph",
-                fmt::format("{}: there is no tensor {} of node {}", reader, tensor.output,
-                            tensor.node),
-                "use tensors that this graph's methods returned");
+    throw_error(
+        Code::bad_argument, "graph",
+        fmt::format("{}: there is no tensor {} of node {}", reader, tensor.output, tensor.node),
+        "use tensors that this graph's methods returned");
 }
 
-const Node& Graph::node(NodeId node) const { return nodes_[static_cast<std::size_t>(checked(node))]; }
+const Node& Graph::node(NodeId node) const {
+  return nodes_[static_cast<std::size_t>(checked(node))];
+}
 
 const TensorType& Graph::type(TensorId tensor) const {
   check_tensor(tensor, "type of a tensor");

@@ -18,8 +18,8 @@ constexpr std::int64_t kSamples[] = {1, 2, 5, 12, 60};
 }
 
 std::size_t most_outputs(const Definition& definition) {
-  const bool variadic = !definition.outputs.empty() &&
-                        definition.outputs.back().count == Parameter::Count::variadic;
+  const bool variadic =
+      !definition.outputs.empty() && definition.outputs.back().count == Parameter::Count::variadic;
   return variadic ? SIZE_MAX : definition.outputs.size();
 }
 

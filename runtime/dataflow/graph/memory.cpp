@@ -28,8 +28,8 @@ std::vector<TensorId> tensors_before(const Graph& graph, const Readers& readers,
   std::vector<TensorId> tensors{root};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorId tensor = tensors[i];
-    for (const Reader reader : readers[static_cast<std::size_t>(tensor.node)]
-                                      [static_cast<std::size_t>(tensor.output)]) {
+    for (const Reader reader :
+         readers[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)]) {
       if (reader.node == writer) continue;
       for (const Reuse& reuse : graph.node(reader.node).definition->reuses)
         if (reuse.kind != Reuse::Kind::may && reuse.input == reader.input)
@@ -81,17 +81,17 @@ void check_only_reader(const Graph& graph, const std::vector<Reader>& readers,
   path.push_back(overwrite.writer);
   for (const Reader reader : readers) {
     const bool on_path = std::find(path.begin(), path.end(), reader.node) != path.end();
-    const bool twice =
-        reader.node == overwrite.writer &&
-        std::count(graph.node(reader.node).inputs.begin(), graph.node(reader.node).inputs.end(),
-                   overwrite.input) > 1;
+    const bool twice = reader.node == overwrite.writer &&
+                       std::count(graph.node(reader.node).inputs.begin(),
+                                  graph.node(reader.node).inputs.end(), overwrite.input) > 1;
     if (!on_path || twice)
-      throw_error(Code::bad_argument, "graph",
-                  fmt::format("{} works in place on the output of {}, which has a second reader: {}",
-                              node_text(graph.node(overwrite.writer)),
-                              node_text(graph.node(overwrite.input.node)),
-                              node_text(graph.node(reader.node))),
-                  "give it a copy, or use an operator that doesn't work in place");
+      throw_error(
+          Code::bad_argument, "graph",
+          fmt::format("{} works in place on the output of {}, which has a second reader: {}",
+                      node_text(graph.node(overwrite.writer)),
+                      node_text(graph.node(overwrite.input.node)),
+                      node_text(graph.node(reader.node))),
+          "give it a copy, or use an operator that doesn't work in place");
   }
 }
 
@@ -99,8 +99,7 @@ void check_only_reader(const Graph& graph, const std::vector<Reader>& readers,
 
 Readers readers_of(const Graph& graph) {
   Readers readers(graph.size());
-  for (std::size_t i = 0; i < graph.size(); ++i)
-    readers[i].resize(graph.nodes()[i].outputs.size());
+  for (std::size_t i = 0; i < graph.size(); ++i) readers[i].resize(graph.nodes()[i].outputs.size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const auto& inputs = graph.nodes()[i].inputs;
     for (std::size_t input = 0; input < inputs.size(); ++input)
@@ -141,8 +140,8 @@ std::vector<Reader> readers_before(const Graph& graph, const Readers& readers, T
                                    NodeId writer) {
   std::vector<Reader> all;
   for (const TensorId tensor : tensors_before(graph, readers, root, writer)) {
-    const auto& some = readers[static_cast<std::size_t>(tensor.node)]
-                              [static_cast<std::size_t>(tensor.output)];
+    const auto& some =
+        readers[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)];
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -33,8 +33,8 @@ void check_assignment(const Graph& graph, const Node& node) {
       if (graph.node(id).placement.rank != node.placement.rank)
         throw_error(Code::bad_argument, "partition",
                     fmt::format("{} on rank {} assigns {}; {} is on rank {}", node_text(node),
-                                node.placement.rank, node_text(variable),
-                                node_text(graph.node(id)), graph.node(id).placement.rank),
+                                node.placement.rank, node_text(variable), node_text(graph.node(id)),
+                                graph.node(id).placement.rank),
                     "place them on one rank");
   }
 }
@@ -53,11 +53,11 @@ void check_placement(const Graph& graph, const PartitionOptions& options) {
     check_assignment(graph, node);
     for (const NodeId earlier : node.after)
       if (graph.node(earlier).placement.rank != rank)
-        throw_error(Code::bad_argument, "partition",
-                    fmt::format("{} on rank {} is to run after {} on rank {}", node_text(node),
-                                rank, node_text(graph.node(earlier)),
-                                graph.node(earlier).placement.rank),
-                    "let it read a tensor of the other node instead");
+        throw_error(
+            Code::bad_argument, "partition",
+            fmt::format("{} on rank {} is to run after {} on rank {}", node_text(node), rank,
+                        node_text(graph.node(earlier)), graph.node(earlier).placement.rank),
+            "let it read a tensor of the other node instead");
   }
 }
 

@@ -76,7 +76,7 @@ std::string Plan::json() const {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const Edge& edge = edges[i];
     text += fmt::format(
-        "{}\n {{\"tensor\": {}, \"from\": {}, \"to\": {}, \"dtype\": \"{}\", \"shape\": [", //
+        "{}\n {{\"tensor\": {}, \"from\": {}, \"to\": {}, \"dtype\": \"{}\", \"shape\": [",  //
         i == 0 ? "" : ",", quoted(edge.name), edge.from, edge.to, weft::name(edge.type.dtype));
     for (std::size_t d = 0; d < edge.type.shape.dims(); ++d)
       text += fmt::format("{}{}", d == 0 ? "" : ", ", edge.type.shape[d]);
@@ -109,20 +109,18 @@ std::string Plan::dot() const {
     text += "}\n";
   }
   for (const Edge& edge : edges)
-    text += fmt::format("r{}_{} -> r{}_{} [label={} style={}];\n", edge.from, edge.send, edge.to,
-                        edge.receive,
-                        quoted(fmt::format("{}, {}{}", name(edge.kind), size_text(edge),
-                                           edge.kind == EdgeKind::fixed && !edge.needs_credits
-                                               ? ", no credits"
-                                               : "")),
-                        edge.kind == EdgeKind::dynamic ? "dashed" : "bold");
+    text += fmt::format(
+        "r{}_{} -> r{}_{} [label={} style={}];\n", edge.from, edge.send, edge.to, edge.receive,
+        quoted(
+            fmt::format("{}, {}{}", name(edge.kind), size_text(edge),
+                        edge.kind == EdgeKind::fixed && !edge.needs_credits ? ", no credits" : "")),
+        edge.kind == EdgeKind::dynamic ? "dashed" : "bold");
   return text + "}\n";
 }
 
 std::string dot(const Graph& graph) {
   std::string text = "digraph graph_before {\nrankdir=LR;\n";
-  for (std::size_t i = 0; i < graph.size(); ++i)
-    text += dot_node("n", i, graph.nodes()[i], false);
+  for (std::size_t i = 0; i < graph.size(); ++i) text += dot_node("n", i, graph.nodes()[i], false);
   for (std::size_t i = 0; i < graph.size(); ++i) text += dot_inputs("n", i, graph);
   return text + "}\n";
 }

@@ -21,10 +21,10 @@ void check(const Graph& model, const ReplicaOptions& options) {
     throw_error(Code::bad_argument, "replicate", "there is no worker or no server");
   for (const Node& node : model.nodes())
     if (node.placement.rank >= 0)
-      throw_error(Code::bad_argument, "replicate",
-                  fmt::format("{} is placed on rank {} already", node_text(node),
-                              node.placement.rank),
-                  "replicate() places all nodes itself");
+      throw_error(
+          Code::bad_argument, "replicate",
+          fmt::format("{} is placed on rank {} already", node_text(node), node.placement.rank),
+          "replicate() places all nodes itself");
 }
 
 /// The server of every variable and assignment; -1 for all other nodes.
@@ -76,8 +76,8 @@ class Servers {
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::size_t server = i % load.size();
       if (options.spread == ReplicaOptions::Spread::by_bytes)
-        server = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) -
-                                          load.begin());
+        server =
+            static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
       load[server] += all[i].bytes;
       for (const std::size_t node : all[i].nodes) ranks_[node] = options.servers[server];
     }
@@ -128,9 +128,9 @@ class Copier {
     const int rank = options_.workers[worker];
     std::vector<TensorId> inputs;
     for (const TensorId input : node.inputs) inputs.push_back(at_worker(input, worker));
-    const NodeId copy =
-        add(node, std::move(inputs), fmt::format("{}@{}", node.name, rank), rank);
-    for (const NodeId earlier : node.after) result_.graph.run_after(copy, after(node, earlier, worker));
+    const NodeId copy = add(node, std::move(inputs), fmt::format("{}@{}", node.name, rank), rank);
+    for (const NodeId earlier : node.after)
+      result_.graph.run_after(copy, after(node, earlier, worker));
     result_.workers[worker][static_cast<std::size_t>(id)] = copy;
   }
 

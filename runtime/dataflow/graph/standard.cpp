@@ -18,7 +18,8 @@ void need_float(const Inference& in, std::size_t i) {
 
 void need_dims(const Inference& in, std::size_t i, std::size_t dims) {
   if (in.shape(i).dims() != dims)
-    in.refuse(fmt::format("input {} has {} dimensions; {} are needed", i, in.shape(i).dims(), dims));
+    in.refuse(
+        fmt::format("input {} has {} dimensions; {} are needed", i, in.shape(i).dims(), dims));
 }
 
 std::int64_t agreed(const Inference& in, std::int64_t a, std::int64_t b) {

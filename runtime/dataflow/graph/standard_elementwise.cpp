@@ -29,15 +29,19 @@ TensorId unbroadcast(GradientBuilder& builder, TensorId gradient, std::size_t i)
 Gradients gradient_of_sum(GradientBuilder& builder) {
   Gradients gradients;
   for (std::size_t i = 0; i < builder.inputs(); ++i)
-    gradients.push_back(unbroadcast(builder, builder.gradient(0), i));
+    gradients.push_back(builder.needs(i) ? unbroadcast(builder, builder.gradient(0), i)
+                                         : TensorId{});
   return gradients;
 }
 
 Gradients gradient_of_product(GradientBuilder& builder) {
   Gradients gradients;
   for (std::size_t i = 0; i < 2; ++i)
-    gradients.push_back(unbroadcast(
-        builder, builder.add("Mul", {builder.gradient(0), builder.input(1 - i)}), i));
+    gradients.push_back(
+        builder.needs(i)
+            ? unbroadcast(builder, builder.add("Mul", {builder.gradient(0), builder.input(1 - i)}),
+                          i)
+            : TensorId{});
   return gradients;
 }
 
@@ -49,8 +53,7 @@ void add_activation(Definitions& all, const std::string& name) {
            .infer = infer_same,
            .gradient =
                [backwards](GradientBuilder& builder) {
-                 return Gradients{
-                     builder.add(backwards, {builder.gradient(0), builder.output(0)})};
+                 return Gradients{builder.add(backwards, {builder.gradient(0), builder.output(0)})};
                },
            .reuses = {{0, 0}}});
   all.add({.name = backwards,
@@ -110,7 +113,8 @@ void add_scale(Definitions& all) {
 Types infer_sum_to(const Inference& in) {
   need_one_dtype(in);
   // The larger shape must be what both are broadcast to.
-  if (in.shape(1).dims() > in.shape(0).dims()) in.refuse("input 1 has more dimensions than input 0");
+  if (in.shape(1).dims() > in.shape(0).dims())
+    in.refuse("input 1 has more dimensions than input 0");
   agreed(in, broadcast(in, in.shape(0), in.shape(1)), in.shape(0));
   return {in.input(1)};
 }

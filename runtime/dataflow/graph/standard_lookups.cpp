@@ -20,8 +20,7 @@ Types infer_gather(const Inference& in) {
 }
 
 Gradients gradient_of_gather(GradientBuilder& builder) {
-  return {builder.add("weft.GatherGrad",
-                      {builder.gradient(0), builder.input(1), builder.input(0)},
+  return {builder.add("weft.GatherGrad", {builder.gradient(0), builder.input(1), builder.input(0)},
                       builder.attributes())};
 }
 

@@ -39,11 +39,19 @@ Gradients gradient_of_matmul(GradientBuilder& builder) {
   const auto is_matrix = [&](TensorId tensor) {
     return builder.graph().type(tensor).shape.dims() == 2;
   };
-  if (is_matrix(a) && is_matrix(b))
-    return {builder.add("Gemm", {g, b}, {{"transB", 1}}),
-            builder.add("Gemm", {a, g}, {{"transA", 1}})};
-  return {builder.add("weft.SumTo", {builder.add("MatMul", {g, transposed(builder, b)}), a}),
-          builder.add("weft.SumTo", {builder.add("MatMul", {transposed(builder, a), g}), b})};
+  const bool are_matrices = is_matrix(a) && is_matrix(b);
+  Gradients gradients(2);
+  if (builder.needs(0))
+    gradients[0] =
+        are_matrices
+            ? builder.add("Gemm", {g, b}, {{"transB", 1}})
+            : builder.add("weft.SumTo", {builder.add("MatMul", {g, transposed(builder, b)}), a});
+  if (builder.needs(1))
+    gradients[1] =
+        are_matrices
+            ? builder.add("Gemm", {a, g}, {{"transA", 1}})
+            : builder.add("weft.SumTo", {builder.add("MatMul", {transposed(builder, a), g}), b});
+  return gradients;
 }
 
 Types infer_gemm(const Inference& in) {
@@ -72,13 +80,14 @@ Gradients gradient_of_gemm(GradientBuilder& builder) {
   };
   const TensorId x = builder.input(0);
   const TensorId y = builder.input(1);
-  Gradients gradients{a != 0 ? gemm(y, b, g, 1) : gemm(g, 0, y, 1 - b),
-                      b != 0 ? gemm(g, 1, x, a) : gemm(x, 1 - a, g, 0)};
-  if (!builder.input(2).none())
-    gradients.push_back(builder.add(
+  Gradients gradients(builder.inputs());
+  if (builder.needs(0)) gradients[0] = a != 0 ? gemm(y, b, g, 1) : gemm(g, 0, y, 1 - b);
+  if (builder.needs(1)) gradients[1] = b != 0 ? gemm(g, 1, x, a) : gemm(x, 1 - a, g, 0);
+  if (builder.inputs() > 2 && builder.needs(2))
+    gradients[2] = builder.add(
         "weft.SumTo",
         {builder.add("weft.Scale", {g}, {{"factor", builder.attributes().number("beta")}}),
-         builder.input(2)}));
+         builder.input(2)});
   return gradients;
 }
 

@@ -76,8 +76,7 @@ Types infer_split(const Inference& in) {
 
 Gradients gradient_of_split(GradientBuilder& builder) {
   std::vector<TensorId> parts;
-  for (std::size_t i = 0; i < builder.outputs(); ++i)
-    parts.push_back(builder.gradient_or_zeros(i));
+  for (std::size_t i = 0; i < builder.outputs(); ++i) parts.push_back(builder.gradient_or_zeros(i));
   return {builder.add("Concat", parts, {{"axis", builder.attributes().integer("axis")}})};
 }
 
@@ -103,7 +102,8 @@ Types infer_reshape(const Inference& in) {
   Sizes sizes = wanted;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] < -1) in.refuse("a size is below -1");
-    if (wanted[i] == 0 && i >= x.dims()) in.refuse("a size of 0 copies a dimension that isn't there");
+    if (wanted[i] == 0 && i >= x.dims())
+      in.refuse("a size of 0 copies a dimension that isn't there");
     if (wanted[i] == 0) sizes[i] = x[i];
     if (wanted[i] == -1) sizes[i] = remaining(in, x, wanted);
   }

@@ -64,8 +64,7 @@ Gradients gradient_of_recurrent(GradientBuilder& builder, const char* definition
 Types infer_gradient(const Inference& in, std::int64_t gates, std::int64_t states) {
   const PartialShape& w = in.shape(1);
   const std::int64_t hidden = in.attributes().integer("hidden_size");
-  Types types{in.input(0), in.input(1), in.input(2),
-              {in.dtype(0), {w[0], 2 * gates * hidden}}};
+  Types types{in.input(0), in.input(1), in.input(2), {in.dtype(0), {w[0], 2 * gates * hidden}}};
   for (std::int64_t i = 0; i < states; ++i)
     types.push_back({in.dtype(0), {w[0], in.shape(0)[1], hidden}});
   return types;
@@ -113,29 +112,20 @@ void add_lstm(Definitions& all, const std::vector<AttributeSpec>& attributes) {
 
 void add_gru(Definitions& all, std::vector<AttributeSpec> attributes) {
   attributes.push_back({"linear_before_reset", std::int64_t{0}});
-  all.add({.name = "GRU",
-           .inputs = {{"X"},
-                      {"W"},
-                      {"R"},
-                      optional("B"),
-                      optional("sequence_lens"),
-                      optional("initial_h")},
-           .outputs = {{"Y"}, {"Y_h"}},
-           .attributes = attributes,
-           .infer = [](const Inference& in) { return infer_recurrent(in, 3); },
-           .gradient =
-               [](GradientBuilder& builder) {
-                 return gradient_of_recurrent(builder, "weft.GRUGrad", 1);
-               }});
+  all.add(
+      {.name = "GRU",
+       .inputs =
+           {{"X"}, {"W"}, {"R"}, optional("B"), optional("sequence_lens"), optional("initial_h")},
+       .outputs = {{"Y"}, {"Y_h"}},
+       .attributes = attributes,
+       .infer = [](const Inference& in) { return infer_recurrent(in, 3); },
+       .gradient =
+           [](GradientBuilder& builder) {
+             return gradient_of_recurrent(builder, "weft.GRUGrad", 1);
+           }});
   all.add({.name = "weft.GRUGrad",
-           .inputs = {{"X"},
-                      {"W"},
-                      {"R"},
-                      optional("B"),
-                      optional("initial_h"),
-                      {"Y"},
-                      {"dY"},
-                      {"dY_h"}},
+           .inputs =
+               {{"X"}, {"W"}, {"R"}, optional("B"), optional("initial_h"), {"Y"}, {"dY"}, {"dY_h"}},
            .outputs = {{"dX"}, {"dW"}, {"dR"}, {"dB"}, {"dinitial_h"}},
            .attributes = attributes,
            .infer = [](const Inference& in) { return infer_gradient(in, 3, 1); }});

@@ -68,16 +68,18 @@ Types infer_conv(const Inference& in) {
 
 Gradients gradient_of_conv(GradientBuilder& builder) {
   const TensorId g = builder.gradient(0);
-  Gradients gradients{
-      builder.add("weft.ConvGradInput", {g, builder.input(1), builder.input(0)},
-                  builder.attributes()),
-      builder.add("weft.ConvGradWeight", {g, builder.input(0), builder.input(1)},
-                  builder.attributes())};
-  if (!builder.input(2).none()) {
+  Gradients gradients(builder.inputs());
+  if (builder.needs(0))
+    gradients[0] = builder.add("weft.ConvGradInput", {g, builder.input(1), builder.input(0)},
+                               builder.attributes());
+  if (builder.needs(1))
+    gradients[1] = builder.add("weft.ConvGradWeight", {g, builder.input(0), builder.input(1)},
+                               builder.attributes());
+  if (builder.inputs() > 2 && builder.needs(2)) {
     Sizes axes{0};
     for (std::size_t i = 2; i < builder.graph().type(g).shape.dims(); ++i)
       axes.push_back(static_cast<std::int64_t>(i));
-    gradients.push_back(builder.add("ReduceSum", {g}, {{"axes", axes}, {"keepdims", 0}}));
+    gradients[2] = builder.add("ReduceSum", {g}, {{"axes", axes}, {"keepdims", 0}});
   }
   return gradients;
 }
@@ -91,8 +93,7 @@ Types infer_pool(const Inference& in) {
     const Window one = window(in, i, 1);
     if (one.before >= one.kernel || one.after >= one.kernel)
       in.refuse("pads as large as the window leave it without an element");
-    sizes.push_back(
-        positions(in, x[i + 2], one, in.attributes().integer("ceil_mode") != 0));
+    sizes.push_back(positions(in, x[i + 2], one, in.attributes().integer("ceil_mode") != 0));
   }
   return {{in.dtype(0), PartialShape(sizes)}};
 }
@@ -138,13 +139,11 @@ void add_windows(Definitions& all) {
            .outputs = {{"Y"}},
            .attributes = attributes,
            .infer = infer_pool,
-           .gradient =
-               [](GradientBuilder& builder) {
-                 return Gradients{builder.add(
-                     "weft.MaxPoolGrad",
-                     {builder.gradient(0), builder.input(0), builder.output(0)},
-                     builder.attributes())};
-               }});
+           .gradient = [](GradientBuilder& builder) {
+             return Gradients{builder.add(
+                 "weft.MaxPoolGrad", {builder.gradient(0), builder.input(0), builder.output(0)},
+                 builder.attributes())};
+           }});
   all.add({.name = "weft.MaxPoolGrad",
            .inputs = {{"dY"}, {"X"}, {"Y"}},
            .outputs = {{"dX"}},
@@ -156,12 +155,11 @@ void add_windows(Definitions& all) {
            .outputs = {{"Y"}},
            .attributes = attributes,
            .infer = infer_pool,
-           .gradient =
-               [](GradientBuilder& builder) {
-                 return Gradients{builder.add("weft.AveragePoolGrad",
-                                              {builder.gradient(0), builder.input(0)},
-                                              builder.attributes())};
-               }});
+           .gradient = [](GradientBuilder& builder) {
+             return Gradients{builder.add("weft.AveragePoolGrad",
+                                          {builder.gradient(0), builder.input(0)},
+                                          builder.attributes())};
+           }});
   all.add({.name = "weft.AveragePoolGrad",
            .inputs = {{"dY"}, {"X"}},
            .outputs = {{"dX"}},

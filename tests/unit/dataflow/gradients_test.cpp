@@ -43,11 +43,10 @@ std::vector<Case> matrix_cases() {
                           {"MatMul", {{{2, 1, 2, 3}}, {{3, 3, 2}}}}};
   for (int a = 0; a < 2; ++a)
     for (int b = 0; b < 2; ++b)
-      cases.push_back({"Gemm",
-                       {{a != 0 ? Sizes{3, 2} : Sizes{2, 3}},
-                        {b != 0 ? Sizes{4, 3} : Sizes{3, 4}},
-                        {{4}}},
-                       {{"alpha", 0.5}, {"beta", 2.0}, {"transA", a}, {"transB", b}}});
+      cases.push_back(
+          {"Gemm",
+           {{a != 0 ? Sizes{3, 2} : Sizes{2, 3}}, {b != 0 ? Sizes{4, 3} : Sizes{3, 4}}, {{4}}},
+           {{"alpha", 0.5}, {"beta", 2.0}, {"transA", a}, {"transB", b}}});
   cases.push_back({"Gemm", {{{2, 3}}, {{3, 4}}}});
   return cases;
 }
@@ -61,8 +60,9 @@ std::vector<Case> window_cases() {
            {{{1, 4, 5, 5}}, {{2, 2, 2, 2}}, {{2}}},
            {{"group", 2}, {"dilations", Sizes{2, 1}}, {"pads", Sizes{1, 0, 0, 2}}}},
           {"MaxPool", {{{1, 2, 5, 5}}}, {{"kernel_shape", Sizes{2, 3}}, {"strides", Sizes{2, 1}}}},
-          {"MaxPool", {{{1, 1, 5, 5}}}, {{"kernel_shape", Sizes{2, 2}}, {"strides", Sizes{2, 2}},
-                                          {"ceil_mode", 1}}},
+          {"MaxPool",
+           {{{1, 1, 5, 5}}},
+           {{"kernel_shape", Sizes{2, 2}}, {"strides", Sizes{2, 2}}, {"ceil_mode", 1}}},
           {"AveragePool",
            {{{1, 2, 4, 4}}},
            {{"kernel_shape", Sizes{3, 3}}, {"pads", Sizes{1, 1, 1, 1}}}},
@@ -80,10 +80,10 @@ std::vector<Case> recurrent_cases() {
   for (const char* direction : {"forward", "reverse", "bidirectional"}) {
     const std::int64_t d = std::string(direction) == "bidirectional" ? 2 : 1;
     const Attributes attributes{{"hidden_size", 2}, {"direction", std::string(direction)}};
-    cases.push_back({"LSTM",
-                     {{{3, 2, 2}}, {{d, 8, 2}}, {{d, 8, 2}}, {{d, 16}}, kNone, {{d, 2, 2}},
-                      {{d, 2, 2}}},
-                     attributes});
+    cases.push_back(
+        {"LSTM",
+         {{{3, 2, 2}}, {{d, 8, 2}}, {{d, 8, 2}}, {{d, 16}}, kNone, {{d, 2, 2}}, {{d, 2, 2}}},
+         attributes});
     cases.push_back({"GRU",
                      {{{3, 2, 2}}, {{d, 6, 2}}, {{d, 6, 2}}, {{d, 12}}, kNone, {{d, 2, 2}}},
                      attributes});
@@ -96,29 +96,29 @@ std::vector<Case> recurrent_cases() {
 }
 
 std::vector<Case> other_cases() {
-  return {{"Concat", {{{2, 3}}, {{2, 1}}, {{2, 2}}}, {{"axis", 1}}},
-          {"Concat", {{{2, 3}}, {{1, 3}}}, {{"axis", -2}}},
-          {"Split", {{{2, 5}}}, {{"axis", 1}, {"split", Sizes{2, 0, 3}}}},
-          {"Split", {{{4, 2}}}, {{"num_outputs", 2}}},
-          {"Reshape", {{{2, 6}}}, {{"shape", Sizes{0, -1, 2}}}},
-          {"Transpose", {{{2, 3, 4}}}, {{"perm", Sizes{2, 0, 1}}}},
-          {"Transpose", {{{2, 3}}}},
-          {"ReduceSum", {{{2, 3, 2}}}, {{"axes", Sizes{1}}, {"keepdims", 0}}},
-          {"ReduceMean", {{{2, 3, 2}}}, {{"axes", Sizes{0, -1}}}},
-          {"ReduceMax", {{{3, 4}}}, {{"axes", Sizes{1}}}},
-          {"ReduceMax", {{{3, 4}}}},
-          {"Gather", {{{4, 3}}, {{2, 3}, 4}}},
-          {"Gather", {{{2, 4, 2}}, {{3}, 4}}, {{"axis", 1}}},
-          {"SoftmaxCrossEntropyLoss", {{{4, 3}}, {{4}, 3}}},
-          {"SoftmaxCrossEntropyLoss", {{{2, 3, 2}}, {{2, 2}, 3}},
-           {{"reduction", std::string("sum")}}},
-          {"SoftmaxCrossEntropyLoss", {{{4, 3}}, {{4}, 3}}, {{"reduction", std::string("none")}}}};
+  return {
+      {"Concat", {{{2, 3}}, {{2, 1}}, {{2, 2}}}, {{"axis", 1}}},
+      {"Concat", {{{2, 3}}, {{1, 3}}}, {{"axis", -2}}},
+      {"Split", {{{2, 5}}}, {{"axis", 1}, {"split", Sizes{2, 0, 3}}}},
+      {"Split", {{{4, 2}}}, {{"num_outputs", 2}}},
+      {"Reshape", {{{2, 6}}}, {{"shape", Sizes{0, -1, 2}}}},
+      {"Transpose", {{{2, 3, 4}}}, {{"perm", Sizes{2, 0, 1}}}},
+      {"Transpose", {{{2, 3}}}},
+      {"ReduceSum", {{{2, 3, 2}}}, {{"axes", Sizes{1}}, {"keepdims", 0}}},
+      {"ReduceMean", {{{2, 3, 2}}}, {{"axes", Sizes{0, -1}}}},
+      {"ReduceMax", {{{3, 4}}}, {{"axes", Sizes{1}}}},
+      {"ReduceMax", {{{3, 4}}}},
+      {"Gather", {{{4, 3}}, {{2, 3}, 4}}},
+      {"Gather", {{{2, 4, 2}}, {{3}, 4}}, {{"axis", 1}}},
+      {"SoftmaxCrossEntropyLoss", {{{4, 3}}, {{4}, 3}}},
+      {"SoftmaxCrossEntropyLoss", {{{2, 3, 2}}, {{2, 2}, 3}}, {{"reduction", std::string("sum")}}},
+      {"SoftmaxCrossEntropyLoss", {{{4, 3}}, {{4}, 3}}, {{"reduction", std::string("none")}}}};
 }
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& some : {elementwise_cases(), matrix_cases(), window_cases(), recurrent_cases(),
-                           other_cases()})
+  for (const auto& some :
+       {elementwise_cases(), matrix_cases(), window_cases(), recurrent_cases(), other_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }
@@ -190,8 +190,8 @@ class Differentiated {
 
   TensorId weighed(TensorId output) {
     const std::string name = "w" + std::to_string(output.output);
-    Array value(Sizes(graph_.type(output).shape.sizes().begin(),
-                      graph_.type(output).shape.sizes().end()));
+    Array value(
+        Sizes(graph_.type(output).shape.sizes().begin(), graph_.type(output).shape.sizes().end()));
     for (double& x : *value.data) x = std::uniform_real_distribution<>(0.5, 1.5)(random_);
     values_[name] = value;
     const TensorId weights = graph_.variable(name, DType::f64, graph_.type(output).shape.shape());
@@ -257,6 +257,18 @@ TEST(Gradients, ArePlacedLikeTheirNodes) {
   gradients(graph, loss, std::vector{x});
   for (std::size_t i = before; i < graph.size(); ++i)
     EXPECT_EQ(graph.nodes()[i].placement, (Placement{1, Memory::gpu})) << graph.nodes()[i].name;
+}
+
+TEST(Gradients, AddNoNodesForInputsThatNeedNone) {
+  Graph graph;
+  const TensorId x = graph.feed("x", DType::f32, {2, 3});
+  const TensorId w = graph.variable("w", DType::f32, {3, 4});
+  const TensorId loss = graph.add("ReduceSum", {graph.add("MatMul", {x, w})}, {{"keepdims", 0}});
+  const TensorId found = gradients(graph, loss, std::vector{w})[0];
+  std::set<TensorId> read{found};
+  for (const Node& node : graph.nodes()) read.insert(node.inputs.begin(), node.inputs.end());
+  for (NodeId i = loss.node + 1; i < NodeId(graph.size()); ++i)
+    EXPECT_TRUE(read.contains({i, 0})) << graph.node(i).name;
 }
 
 std::string refusal(Graph& graph, TensorId loss, TensorId variable) {

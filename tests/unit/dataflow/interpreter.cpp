@@ -135,8 +135,9 @@ class Ranks {
     std::vector<Array>& out = rank.values[static_cast<std::size_t>(id)];
     std::vector<Array> in;
     for (const TensorId input : node.inputs)
-      in.push_back(input.none() ? Array() : rank.values[static_cast<std::size_t>(input.node)]
-                                                       [static_cast<std::size_t>(input.output)]);
+      in.push_back(input.none() ? Array()
+                                : rank.values[static_cast<std::size_t>(input.node)]
+                                             [static_cast<std::size_t>(input.output)]);
     if (name == "weft.Feed")
       out = {run_.feed(node, rank.step)};
     else if (name == "weft.Variable")
@@ -188,8 +189,8 @@ class Ranks {
       if (in[i].none())
         types.emplace_back();
       else
-        types.emplace_back(TensorType{part(r).graph.type(node.inputs[i]).dtype,
-                                      PartialShape(Shape(in[i].sizes))});
+        types.emplace_back(
+            TensorType{part(r).graph.type(node.inputs[i]).dtype, PartialShape(Shape(in[i].sizes))});
     }
     const auto results = node.definition->infer(Inference(node.name, node.attributes, types));
     out.clear();

@@ -38,8 +38,7 @@ void elementwise(Call& call, const Op& op) {
 
 template <typename Op>
 void map_each(Call& call, const Op& op) {
-  for (std::size_t i = 0; i < call.out[0].size(); ++i)
-    call.out[0][i] = op(call.x(0)[i]);
+  for (std::size_t i = 0; i < call.out[0].size(); ++i) call.out[0][i] = op(call.x(0)[i]);
 }
 
 void copy(Call& call, std::size_t input = 0) {
@@ -62,10 +61,8 @@ void matmul(Call& call) {
   const std::int64_t depth = a.sizes.back();
   const Sizes batch(y.sizes.begin(), y.sizes.end() - 2);
   for (std::size_t n = 0; n < elements(batch); ++n) {
-    const std::size_t of_a =
-        broadcast_index(n, batch, Sizes(a.sizes.begin(), a.sizes.end() - 2));
-    const std::size_t of_b =
-        broadcast_index(n, batch, Sizes(b.sizes.begin(), b.sizes.end() - 2));
+    const std::size_t of_a = broadcast_index(n, batch, Sizes(a.sizes.begin(), a.sizes.end() - 2));
+    const std::size_t of_b = broadcast_index(n, batch, Sizes(b.sizes.begin(), b.sizes.end() - 2));
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j) {
         double sum = 0;
@@ -195,12 +192,10 @@ void run_by_tape(const ByTape& map, Call& call) {
       values = Array(call.out[std::size_t(wanted - map.wanted.begin())].sizes);
     if (values.none()) continue;
     forward.in.back() = ArrayOf<Var>(values.sizes);
-    for (std::size_t k = 0; k < values.size(); ++k)
-      forward.in.back()[k] = Var(values[k], tape);
+    for (std::size_t k = 0; k < values.size(); ++k) forward.in.back()[k] = Var(values[k], tape);
   }
   const std::size_t outputs = name == "SoftmaxCrossEntropyLoss" ? 2 : map.gradients.size();
-  for (std::size_t i = 0; i < outputs; ++i)
-    forward.out.emplace_back(output_sizes(map, call, i));
+  for (std::size_t i = 0; i < outputs; ++i) forward.out.emplace_back(output_sizes(map, call, i));
   run_differentiable(name, forward);
   tape.start();
   for (std::size_t i = 0; i < map.gradients.size(); ++i)
@@ -231,9 +226,7 @@ const std::map<std::string, Kernel>& kernels() {
       {"weft.TanhGrad",
        [](Call& c) { elementwise(c, [](double g, double y) { return g * (1 - y * y); }); }},
       {"weft.Scale",
-       [](Call& c) {
-         map_each(c, [&](double x) { return x * c.attributes.number("factor"); });
-       }},
+       [](Call& c) { map_each(c, [&](double x) { return x * c.attributes.number("factor"); }); }},
       {"Dropout", dropout},
       {"weft.DropoutGrad",
        [](Call& c) {
@@ -243,8 +236,7 @@ const std::map<std::string, Kernel>& kernels() {
       {"weft.SumTo", sum_to},
       {"MatMul", matmul},
       {"Gemm", gemm},
-      {"Concat",
-       [](Call& c) { move_parts(c.out[0], c.in, c.attributes.integer("axis"), false); }},
+      {"Concat", [](Call& c) { move_parts(c.out[0], c.in, c.attributes.integer("axis"), false); }},
       {"Split", [](Call& c) { move_parts(c.x(0), c.out, c.attributes.integer("axis"), true); }},
       {"weft.ConcatGrad",
        [](Call& c) { move_parts(c.x(0), c.out, c.attributes.integer("axis"), true); }},

@@ -72,8 +72,8 @@ void pool(CallOf<T>& call, bool is_max) {
                          result = one;
                      });
           if (!is_max)
-            result = result * T(1.0 / (counts_pad ? static_cast<double>(kernel[0] * kernel[1])
-                                                  : count));
+            result =
+                result * T(1.0 / (counts_pad ? static_cast<double>(kernel[0] * kernel[1]) : count));
           y.at(n, c, oh, ow) = result;
         }
 }
@@ -168,8 +168,7 @@ void loss(CallOf<T>& call) {
   const auto classes = static_cast<std::size_t>(scores.dim(1));
   const auto batch = static_cast<std::size_t>(scores.dim(0));
   const std::string& reduction = call.attributes.word("reduction");
-  const double share =
-      reduction == "mean" ? 1.0 / static_cast<double>(batch * inner) : 1.0;
+  const double share = reduction == "mean" ? 1.0 / static_cast<double>(batch * inner) : 1.0;
   if (reduction != "none") call.out[0][0] = T(0.0);
   for (std::size_t n = 0; n < batch; ++n)
     for (std::size_t i = 0; i < inner; ++i) {

@@ -14,7 +14,9 @@ template <typename T>
 class Direction {
  public:
   Direction(CallOf<T>& call, std::int64_t direction, std::int64_t gates)
-      : call_(call), direction_(direction), hidden_(call.attributes.integer("hidden_size")),
+      : call_(call),
+        direction_(direction),
+        hidden_(call.attributes.integer("hidden_size")),
         gates_(gates) {}
 
   std::int64_t hidden() const { return hidden_; }

@@ -147,7 +147,8 @@ void RandomGraph::try_add() {
     case 9:
       return try_add("Split", {x}, {{"axis", axis()}, {"num_outputs", 1 + std::int64_t(pick(3))}});
     case 10:
-      return try_add("ReduceMean", {x}, {{"axes", Sizes{axis()}}, {"keepdims", std::int64_t(pick(2))}});
+      return try_add("ReduceMean", {x},
+                     {{"axes", Sizes{axis()}}, {"keepdims", std::int64_t(pick(2))}});
     case 11:
       return try_add("test.Tail", {x}, {});
     case 12:

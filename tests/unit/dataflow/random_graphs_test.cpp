@@ -73,8 +73,7 @@ class TwoSteps {
         if (earlier == node) next.emplace_back(step, rank, i);
     }
     for (const Edge& edge : plan_.edges)
-      if (edge.from == rank && edge.send == node)
-        next.emplace_back(step, edge.to, edge.receive);
+      if (edge.from == rank && edge.send == node) next.emplace_back(step, edge.to, edge.receive);
     return next;
   }
 
@@ -107,7 +106,8 @@ void check_credits(const Plan& plan, Seen& seen) {
     bool is_free = true;
     for (const NodeId user : users)
       is_free = is_free && steps.precedes({0, edge.to, user}, {1, edge.from, edge.send});
-    ASSERT_EQ(edge.needs_credits, !is_free) << edge.name << " to " << edge.to << "\n" << plan.text();
+    ASSERT_EQ(edge.needs_credits, !is_free) << edge.name << " to " << edge.to << "\n"
+                                            << plan.text();
     seen.free += is_free ? 1 : 0;
   }
 }

@@ -56,7 +56,9 @@ inline Var combined(double value, const Var& a, double da, const Var& b, double 
   return result;
 }
 inline Var operator+(const Var& a, const Var& b) { return combined(a.value + b.value, a, 1, b, 1); }
-inline Var operator-(const Var& a, const Var& b) { return combined(a.value - b.value, a, 1, b, -1); }
+inline Var operator-(const Var& a, const Var& b) {
+  return combined(a.value - b.value, a, 1, b, -1);
+}
 inline Var operator*(const Var& a, const Var& b) {
   return combined(a.value * b.value, a, b.value, b, a.value);
 }
@@ -64,12 +66,12 @@ inline Var operator/(const Var& a, const Var& b) {
   return combined(a.value / b.value, a, 1 / b.value, b, -a.value / (b.value * b.value));
 }
 inline Var& operator+=(Var& a, const Var& b) { return a = a + b; }
-inline Var of_one(double value, const Var& a, double da) { return combined(value, a, da, Var(), 0); }
+inline Var of_one(double value, const Var& a, double da) {
+  return combined(value, a, da, Var(), 0);
+}
 inline Var exp(const Var& x) { return of_one(std::exp(x.value), x, std::exp(x.value)); }
 inline Var log(const Var& x) { return of_one(std::log(x.value), x, 1 / x.value); }
-inline Var sqrt(const Var& x) {
-  return of_one(std::sqrt(x.value), x, 0.5 / std::sqrt(x.value));
-}
+inline Var sqrt(const Var& x) { return of_one(std::sqrt(x.value), x, 0.5 / std::sqrt(x.value)); }
 inline Var tanh(const Var& x) {
   const double y = std::tanh(x.value);
   return of_one(y, x, 1 - y * y);
