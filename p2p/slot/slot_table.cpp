@@ -126,17 +126,24 @@ std::shared_ptr<detail::Publisher> SlotTable::expose(const PublishedSpec& spec) 
 
 std::shared_ptr<detail::PutWriter> SlotTable::attach(int owner, const SlotSpec& asked,
                                                      bool take_declared, Deadline deadline) {
-  return add_remote<detail::PutWriter>(owner, asked, take_declared, deadline);
+  auto state = add_remote<detail::PutWriter>(owner, asked, take_declared);
+  await_answer(state, asked.name, deadline);
+  return state;
+}
+
+std::shared_ptr<detail::PutWriter> SlotTable::begin_attach(int owner, const SlotSpec& asked) {
+  return add_remote<detail::PutWriter>(owner, asked, false);
 }
 
 std::shared_ptr<detail::VersionReader> SlotTable::attach(int owner, const PublishedSpec& asked,
                                                          bool take_declared, Deadline deadline) {
-  return add_remote<detail::VersionReader>(owner, asked, take_declared, deadline);
+  auto state = add_remote<detail::VersionReader>(owner, asked, take_declared);
+  await_answer(state, asked.name, deadline);
+  return state;
 }
 
 template <typename State, typename Spec>
-std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool take_declared,
-                                             Deadline deadline) {
+std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool take_declared) {
   check_spec("attach", asked);
   if (owner < 0 || owner >= local_.size)
     refuse("attach", asked.name,
@@ -162,7 +169,6 @@ std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool 
     remotes_.emplace(id, state);
   }
   ask(*state, asked.name);
-  await_answer(state, asked.name, deadline);
   return state;
 }
 
@@ -206,15 +212,7 @@ void SlotTable::await_answer(const std::shared_ptr<detail::RemoteEnd>& state,
     local_.recorder.control(
         end == WaitEnd::timeout ? stats::Event::timeout : stats::Event::attach_withdrawn, owner,
         id);
-    // Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
-    local_.progress.post([this, state, &peer] {
-      state->answer().withdraw();
-      state->leaving().started = true;
-      if (peer.silent.load())
-        forget_remote(state->id());
-      else
-        mesh_.send(peer, WithdrawMessage{.remote_id = state->id()});
-    });
+    local_.progress.post([this, state] { withdraw(*state); });
     if (end == WaitEnd::broken) {
       detail = mesh_.peer_status(owner).detail();
     } else {
@@ -235,6 +233,16 @@ void SlotTable::await_answer(const std::shared_ptr<detail::RemoteEnd>& state,
   detail.slot = name;
   detail.rank = local_.rank;
   throw Error(detail);
+}
+
+// Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
+void SlotTable::withdraw(detail::RemoteEnd& state) {
+  state.answer().withdraw();
+  state.leaving().started = true;
+  if (state.owner().silent.load())
+    forget_remote(state.id());
+  else
+    mesh_.send(state.owner(), WithdrawMessage{.remote_id = state.id()});
 }
 
 void SlotTable::close(std::shared_ptr<detail::ExposedSlot> slot) noexcept {
@@ -259,6 +267,9 @@ void SlotTable::detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept {
   remote->show_closing();
   local_.recorder.control(stats::Event::detached, remote->owner().rank, remote->id());
   local_.progress.post([this, remote = std::move(remote)] {
+    const AttachAnswer::State answer = remote->answer().state();
+    if (answer == AttachAnswer::State::asked) return withdraw(*remote);
+    if (answer == AttachAnswer::State::refused) return forget_remote(remote->id());
     // The owner writes the credit word until it has answered.
     if (remote->owner_has_closed() || remote->owner().silent.load())
       forget_remote(remote->id());

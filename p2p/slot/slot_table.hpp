@@ -34,6 +34,9 @@ class SlotTable {
                                             Deadline deadline);
   std::shared_ptr<detail::VersionReader> attach(int owner, const PublishedSpec& asked,
                                                 bool take_declared, Deadline deadline);
+  /// Asks `owner` for its slot and returns at once. The answer comes once the slot is exposed, and
+  /// lies in the end's answer(). detach() also ends an end that has no answer yet. Throws Error.
+  std::shared_ptr<detail::PutWriter> begin_attach(int owner, const SlotSpec& asked);
   void close(std::shared_ptr<detail::ExposedSlot> slot) noexcept;
   void detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept;
   std::vector<EdgeReport> edges() const;
@@ -57,11 +60,12 @@ class SlotTable {
   template <typename State, typename Make>
   std::shared_ptr<State> add_slot(const Contract& contract, const Make& make);
   template <typename State, typename Spec>
-  std::shared_ptr<State> add_remote(int owner, const Spec& asked, bool take_declared,
-                                    Deadline deadline);
+  std::shared_ptr<State> add_remote(int owner, const Spec& asked, bool take_declared);
   void ask(detail::RemoteEnd& state, const std::string& name);
   void await_answer(const std::shared_ptr<detail::RemoteEnd>& state, const std::string& name,
                     Deadline deadline);
+  /// Progress thread: gives up an end that has no answer yet.
+  void withdraw(detail::RemoteEnd& state);
   void check_memory(const SlotSpec& spec, const Tensor& memory) const;
   void on_attach(Peer& peer, const AttachMessage& message);
   void decide(Peer& peer, detail::ExposedSlot& slot, const AttachMessage& message);

@@ -213,6 +213,40 @@ void CollectiveGroup::hear(int rank, const CollectiveMessage& waits) noexcept {
   has_heard_.store(true);
 }
 
+void CollectiveGroup::hear_closed(int rank) noexcept {
+  const auto place = static_cast<int>(std::ranges::find(ranks_, rank) - ranks_.begin());
+  if (place == size()) return;
+  const std::lock_guard lock(heard_mutex_);
+  try {
+    if (std::ranges::find(closed_by_, place) == closed_by_.end()) closed_by_.push_back(place);
+  } catch (const std::bad_alloc&) {
+    return;  // this rank asks again
+  }
+  has_heard_.store(true);
+}
+
+void CollectiveGroup::check_closed() noexcept {
+  int gone = -1;
+  {
+    const std::lock_guard lock(heard_mutex_);
+    if (failed() || queued_ == 0) return;
+    for (const int member : closed_by_)
+      if (needs_more(*queue_[0], member)) gone = member;
+  }
+  if (gone < 0) return;
+  const int rank = ranks_[static_cast<std::size_t>(gone)];
+  const Status why = weft::refuse(Code::closed, [&] {
+    return ErrorDetail{
+        .operation = name(queue_[0]->task.kind()),
+        .message = fmt::format("rank {} has closed the group and makes no further call", rank),
+        .hint = "all ranks of a group must call the same operations in the same order",
+        .peer = rank,
+        .host = mesh_.peer(rank).host()};
+  });
+  tell_failure(why);
+  fail(why);
+}
+
 // A call that this rank has not made yet is compared later. A call older than kCallsKept is not
 // compared.
 void CollectiveGroup::compare_heard() noexcept {
@@ -230,6 +264,7 @@ void CollectiveGroup::compare_heard() noexcept {
     keeps_heard_ = !heard_.empty();
     has_heard_.store(false);
   }
+  check_closed();
   if (other.from < 0) return;
   if (called(other.number) != other.signature)
     mismatch(other.number, other.from, other.signature);

@@ -65,6 +65,8 @@ class CollectiveGroup : public p2p::Progressable {
   void fail(const Status& why) noexcept;
   /// Progress thread: `rank` has reported the call in which it waits.
   void hear(int rank, const CollectiveMessage& waits) noexcept;
+  /// Progress thread: `rank` has closed the group.
+  void hear_closed(int rank) noexcept;
 
   // Any thread that waits, while the application's thread is in none of the functions above.
   p2p::ProgressResult progress(bool may_block) noexcept final;
@@ -89,6 +91,8 @@ class CollectiveGroup : public p2p::Progressable {
   virtual void stop() noexcept = 0;
   /// Index of a member that may still touch the tensors of a call that was given up; -1: no member.
   virtual int toucher(const PlannedCall& call) noexcept = 0;
+  /// True if the call cannot end without `member`, which takes part in no further call.
+  virtual bool needs_more(const PlannedCall&, int /*member*/) noexcept { return false; }
   /// Cancels sends of given-up calls that have not started.
   virtual void cut_off() noexcept {}
   /// Closes connections when the handle is released; memory stays until no rank uses it.
@@ -131,6 +135,11 @@ class CollectiveGroup : public p2p::Progressable {
     bytes_copied_.store(bytes, std::memory_order_relaxed);
   }
 
+  /// Takes the group from threads that progress it between the application's calls.
+  p2p::ScopedOwner<CollectiveGroup> acquire() noexcept {
+    return {local_.waiter.progress_registry(), *this};
+  }
+
  private:
   // Parts of the functions above that require ownership of the group (acquire()).
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
@@ -140,10 +149,9 @@ class CollectiveGroup : public p2p::Progressable {
   /// for example.
   void say_who_waits(std::size_t nth) noexcept;
   void compare_heard() noexcept;
+  /// Fails the group if the first call needs a member that has closed it.
+  void check_closed() noexcept;
   void withdraw(const std::shared_ptr<PlannedCall>& call, Clock::time_point until) noexcept;
-  p2p::ScopedOwner<CollectiveGroup> acquire() noexcept {
-    return {local_.waiter.progress_registry(), *this};
-  }
   /// Limits how much of a call's work is done at once. The default, 64 pieces (16 MiB of a tensor),
   /// is for callers that do not wait for this call.
   struct Stint {
@@ -194,6 +202,7 @@ class CollectiveGroup : public p2p::Progressable {
   };
   std::mutex heard_mutex_;
   std::vector<Heard> heard_;            ///< at most one per member
+  std::vector<int> closed_by_;          ///< members that have closed the group
   std::atomic<bool> has_heard_{false};  ///< an entry of `heard_` can be compared now
   bool keeps_heard_ = false;            ///< `heard_` has calls that this rank has not made yet
   std::uint64_t history_ = 0;           ///< hash of all calls so far

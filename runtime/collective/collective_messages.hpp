@@ -14,7 +14,7 @@ namespace weft::detail {
 struct CollectiveMessage {
   static constexpr p2p::MessageType kType = p2p::MessageType::collective;
   enum class What : std::uint32_t {
-    open,    ///< this rank has made its area
+    open,    ///< this rank opens the group: `list`, `number`, `step`, `missing`, `text`
     shared,  ///< the descriptor of a chunk precedes this message: poll again
     failed,  ///< the group has failed: `code` and `text`
     closed,  ///< this rank touches no other rank's area any more
@@ -29,9 +29,15 @@ struct CollectiveMessage {
   std::int32_t peer = -1;  ///< of `failed`: the rank at fault
   std::uint32_t code = 0;
   std::uint32_t mark = 0;
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  ///< of a call; `open`: of the groups with these ranks
+  /// Of `open`: which of its messages this is, a round of the opening or one of the two below.
+  std::uint32_t step = kArea;
+  static constexpr std::uint32_t kArea = 0xffff;   ///< to all: `area`, within a host
+  static constexpr std::uint32_t kWaits = 0xfffe;  ///< the sender is still waiting for others
+  std::int32_t missing = -1;  ///< of kWaits: a rank that has not opened the group; -1: not known
+  std::uint64_t list = 0;     ///< of `open`: hash of the group's ranks
   Signature signature{};
-  Choices choices{};  ///< of `open`: the group's choices, if the sender is its first rank
+  Choices choices{};  ///< of `open`: those of the group's first rank, if the sender knows them
   p2p::FixedText<1024> text{};
 };
 static_assert(sizeof(CollectiveMessage) <= p2p::Channel::kMaxMessage);

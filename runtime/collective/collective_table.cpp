@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/mix64.hpp"
+#include "runtime/collective/group_id.hpp"
 #include "runtime/collective/host_group.hpp"
 #include "runtime/collective/slot_group.hpp"
 
@@ -14,28 +14,9 @@ namespace {
 
 using What = CollectiveMessage::What;
 
-/// Identifies the `nth` group of these ranks; the same on every rank.
-std::uint64_t id_of(std::span<const int> ranks, std::uint64_t nth) noexcept {
-  std::uint64_t hash = kGolden64 ^ nth;
-  const auto add = [&hash](std::uint64_t word) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccd;
-    hash ^= hash >> 33;
-  };
-  add(ranks.size());
-  for (const int rank : ranks) add(static_cast<std::uint64_t>(rank));
-  return hash;
-}
-
 Code code_of(std::uint32_t code) noexcept {
   const bool known = code > 0 && code <= static_cast<std::uint32_t>(Code::partitioned);
   return known ? static_cast<Code>(code) : Code::system;
-}
-
-/// Lists `ranks` for a message: the first 16, and how many there are.
-std::string text_of(std::span<const int> ranks) {
-  constexpr std::size_t kMost = 16;
-  return fmt::format("{}{}", fmt::join(ranks.first(std::min(kMost, ranks.size())), ", "),
-                     ranks.size() > kMost ? fmt::format(", ... ({} in all)", ranks.size()) : "");
 }
 
 }  // namespace
@@ -82,112 +63,6 @@ Choices CollectiveTable::choices_of(std::span<const int> ranks) const {
   return choices;
 }
 
-std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> ranks,
-                                                       Deadline deadline) {
-  check(ranks);
-  std::vector<int> list(ranks.begin(), ranks.end());
-  std::uint64_t id = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    id = id_of(ranks, opened_[list]++);
-  }
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  const auto group = make(list, id);
-  const p2p::MemoryRef area = group->area();
-  {
-    const std::lock_guard lock(mutex_);
-    Group& known = groups_[id];
-    known.here = group;
-    known.areas[local_.rank] = area;
-    if (ranks[0] == local_.rank) known.choices = choices_of(ranks);
-  }
-  CollectiveMessage opened{.what = What::open, .group = id, .area = area};
-  opened.text.set(text_of(ranks));
-  if (ranks[0] == local_.rank) opened.choices = choices_of(ranks);
-  if (area.bytes > 0)
-    share(ranks, area.chunk, opened);
-  else
-    tell(ranks, opened);
-  std::vector<p2p::MemoryRef> areas;
-  areas.reserve(ranks.size());  // all_met() must not allocate
-  Choices choices;
-  const auto met = [&] {
-    if (all_met(id, ranks, areas, choices)) return true;
-    local_.progress.help();
-    return all_met(id, ranks, areas, choices);
-  };
-  const auto lost = [&] {
-    return has_nonsense(id) || (mesh_.gone_count() != 0 && !mesh_.peer_status(ranks).ok());
-  };
-  const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
-  if (end == p2p::WaitEnd::ready) {
-    try {
-      group->meet(areas, choices, until);
-    } catch (...) {
-      group->close();
-      throw;
-    }
-    return group;
-  }
-  const Status why = nobody(id, ranks, end);
-  close(*group);
-  throw Error(why);
-}
-
-bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,
-                              std::vector<p2p::MemoryRef>& areas, Choices& choices) noexcept {
-  const std::lock_guard lock(mutex_);
-  const Group& group = groups_[id];
-  if (group.areas.size() < ranks.size()) return false;
-  choices = group.choices;
-  areas.clear();
-  for (const int rank : ranks) areas.push_back(group.areas.at(rank));
-  return true;
-}
-
-Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end) {
-  ErrorDetail detail;
-  const std::lock_guard lock(mutex_);
-  const Group& group = groups_[id];
-  if (group.nonsense_from >= 0) {
-    detail.code = Code::mismatch;
-    detail.peer = group.nonsense_from;
-    detail.host = mesh_.peer(detail.peer).host();
-    detail.message = fmt::format("rank {} has sent invalid choices for the group of ranks {}",
-                                 detail.peer, text_of(ranks));
-    detail.hint = "start every rank with the same weft and the same program";
-  } else if (end == p2p::WaitEnd::broken) {
-    detail = mesh_.peer_status(ranks).detail();
-  } else {
-    for (const int rank : ranks)
-      if (detail.peer < 0 && !group.areas.contains(rank)) detail.peer = rank;
-    detail.code = Code::timeout;
-    detail.host = mesh_.peer(std::max(0, detail.peer)).host();
-    detail.message =
-        fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer, text_of(ranks),
-                    elsewhere(detail.peer), mesh_.suspicion(detail.peer));
-    detail.hint = "every rank of a group opens it, with the same list, in the same order";
-  }
-  detail.operation = "open";
-  detail.rank = local_.rank;
-  return Status(std::move(detail));
-}
-
-bool CollectiveTable::has_nonsense(std::uint64_t id) noexcept {
-  const std::lock_guard lock(mutex_);
-  return groups_[id].nonsense_from >= 0;
-}
-
-std::string CollectiveTable::elsewhere(int rank) const {
-  // Prefers a group that the rank has not given up.
-  for (const bool given_up : {false, true})
-    for (const auto& [id, group] : groups_)
-      if (group.here == nullptr && group.areas.contains(rank) &&
-          group.closed.contains(rank) == given_up)
-        return fmt::format(", but one of ranks {}", group.ranks);
-  return {};
-}
-
 void CollectiveTable::share(std::span<const int> ranks, std::uint32_t chunk,
                             const CollectiveMessage& message) {
   local_.progress.run([&] {
@@ -211,7 +86,9 @@ void CollectiveTable::tell(std::span<const int> ranks, const CollectiveMessage& 
 }
 
 void CollectiveTable::close(CollectiveGroup& group) noexcept {
-  tell(group.ranks(), {.what = What::closed, .group = group.id()});
+  // Between hosts no rank reads another's area. A rank that still waits for this one is told when
+  // it asks.
+  if (group.area().bytes > 0) tell(group.ranks(), {.what = What::closed, .group = group.id()});
   local_.progress.post([this, id = group.id()] {
     const std::lock_guard lock(mutex_);
     groups_[id].is_closed = true;
@@ -223,8 +100,10 @@ void CollectiveTable::erase_if_over(std::uint64_t id) {
   const auto found = groups_.find(id);
   if (found == groups_.end() || !found->second.is_closed) return;
   const Group& group = found->second;
+  const bool has_area = group.here->area().bytes > 0;
   for (const int rank : group.here->ranks())
-    if (rank != local_.rank && !group.closed.contains(rank) && !mesh_.peer(rank).silent.load())
+    if (has_area && rank != local_.rank && !group.closed.contains(rank) &&
+        !mesh_.peer(rank).silent.load())
       return;
   groups_.erase(found);
 }
@@ -235,26 +114,31 @@ CollectiveTable::Group* CollectiveTable::find(const CollectiveMessage& message) 
   const auto found = groups_.find(message.group);
   if (found != groups_.end()) return &found->second;
   const auto is_ahead = [](const auto& group) { return group.second.here == nullptr; };
-  if (message.what != What::open || std::ranges::count_if(groups_, is_ahead) >= kMostAhead)
+  if (message.what != What::open || message.group != group_id(message.list, message.number) ||
+      std::ranges::count_if(groups_, is_ahead) >= kMostAhead)
     return nullptr;
+  const auto opened = opened_.find(message.list);
+  if (opened != opened_.end() && message.number < opened->second) return nullptr;  // it is over
   return &groups_[message.group];
 }
 
 void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
   const auto message = p2p::parse<CollectiveMessage>(bytes);
   if (!message) return;
-  const std::lock_guard lock(mutex_);
+  std::vector<Letter> letters;
+  std::unique_lock lock(mutex_);
   Group* const known = find(*message);
-  if (known == nullptr) return;
+  if (known == nullptr) {
+    lock.unlock();
+    // All ranks of a group that is in use have opened it, so this rank has closed it.
+    if (message->what == What::waits)
+      mesh_.send(peer, CollectiveMessage{.what = What::closed, .group = message->group});
+    return;
+  }
   Group& group = *known;
   switch (message->what) {
     case What::open:
-      if (message->choices.says_something()) {
-        if (!message->choices.makes_sense()) group.nonsense_from = peer.rank;
-        group.choices = message->choices;
-      }
-      if (group.here == nullptr) group.ranks = message->text.get();
-      group.areas[peer.rank] = message->area;
+      on_open(group, peer.rank, *message, letters);
       break;
     case What::shared:
       break;
@@ -271,9 +155,12 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
       break;
     case What::closed:
       group.closed.insert(peer.rank);
+      if (group.here) group.here->hear_closed(peer.rank);
       erase_if_over(message->group);
       break;
   }
+  lock.unlock();
+  send(letters);
   local_.ring();
 }
 

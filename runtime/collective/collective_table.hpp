@@ -48,25 +48,58 @@ class CollectiveTable {
  private:
   struct Group {
     std::shared_ptr<CollectiveGroup> here;  ///< null until this rank opens it too
-    std::map<int, p2p::MemoryRef> areas;    ///< by rank
+    std::map<int, p2p::MemoryRef> areas;    ///< by rank that has said that it opens the group
     Choices choices{};                      ///< of the first rank, once that has opened the group
     std::string ranks;       ///< the group's ranks as its opener lists them, only for messages
     int nonsense_from = -1;  ///< the rank that sent invalid choices when it opened the group
+    std::uint64_t list = 0;
+    std::uint64_t nth = 0;
+    // Between hosts.
+    int steps_sent = 0;            ///< rounds of the opening
+    std::uint32_t steps_come = 0;  ///< bit k: the message of round k has come
+    std::map<int, int> missing;    ///< by rank that waits: the rank that is missing, as it knows
+    int believed_missing = -1;     ///< what this rank has told others
+    int by_areas_from = -1;        ///< a rank that opens the group as one of a single host
+    int by_rounds_from = -1;       ///< a rank that opens it as one of several hosts
     std::set<int> closed;
     bool is_closed = false;  ///< by this rank
+  };
+  struct Letter {
+    int to = -1;
+    CollectiveMessage message;
   };
   std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id);
   /// This rank's choices for a group of `ranks`.
   Choices choices_of(std::span<const int> ranks) const;
   bool all_met(std::uint64_t id, std::span<const int> ranks, std::vector<p2p::MemoryRef>& areas,
                Choices& choices) noexcept;
+
+  // Opening a group between hosts (collective_open.cpp). These require `mutex_`.
+  CollectiveMessage opening(const Group& group, std::uint64_t id, std::uint32_t step) const;
+  /// Adds the messages of the rounds that this rank can enter.
+  void enter_rounds(Group& group, std::uint64_t id, std::vector<Letter>& letters) const;
+  /// A rank that has not opened the group, as far as this rank knows; -1: not known.
+  int missing_rank(const Group& group) const;
+  /// Adds messages that tell others that this rank waits, and for which rank.
+  void tell_missing(Group& group, std::uint64_t id, std::vector<Letter>& letters) const;
+  void on_open(Group& group, int rank, const CollectiveMessage& message,
+               std::vector<Letter>& letters) const;
+  /// A rank that has taken the group for one of another kind; -1: no rank.
+  static int other_kind(const Group& group);
+  static bool all_come(const Group& group);
+  static bool cannot_open(const Group& group);
+
+  /// Progress thread.
+  void send(const std::vector<Letter>& letters);
+  p2p::WaitEnd await_members(std::uint64_t id, std::span<const int> ranks,
+                             std::vector<p2p::MemoryRef>& areas, Choices& choices, Deadline until);
   /// Returns null for a group that this rank does not know and does not expect.
   Group* find(const CollectiveMessage& message);
   void erase_if_over(std::uint64_t id);
   void check(std::span<const int> ranks) const;
   /// The reason why a group was not opened.
   Status nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end);
-  bool has_nonsense(std::uint64_t id) noexcept;
+  bool cannot_open(std::uint64_t id) noexcept;
   /// For messages: names another group that `rank` has opened and this rank has not.
   std::string elsewhere(int rank) const;
 
@@ -76,8 +109,8 @@ class CollectiveTable {
   Choices rules_;
   Costs costs_;
   int numa_node_ = -1;
-  std::mutex mutex_;  ///< guards the members below
-  std::map<std::vector<int>, std::uint64_t> opened_;
+  std::mutex mutex_;                               ///< guards the members below
+  std::map<std::uint64_t, std::uint64_t> opened_;  ///< groups so far, by hash of their ranks
   std::map<std::uint64_t, Group> groups_;
 };
 

@@ -60,6 +60,10 @@ class PieceSchedule {
     offset_[part] += piece.bytes;
   }
   std::size_t first_bytes() const noexcept { return bytes_[0]; }
+  /// Bytes of the largest piece, with its head; 0 if nothing moves.
+  std::size_t largest() const noexcept {
+    return std::max(moves_ ? largest_of(bytes_[0], Piece::kHead) : 0, largest_of(bytes_[1], 0));
+  }
   /// True if a piece of the first part follows.
   bool has_first() const noexcept { return first_left(); }
   /// True if the first part has a piece `number` that is not passed yet.
@@ -77,6 +81,10 @@ class PieceSchedule {
   }
 
  private:
+  std::size_t largest_of(std::size_t part, std::size_t head) const noexcept {
+    const std::size_t first = cut(part, 0, usual_).bytes;
+    return std::max(first + head, std::min(part - first, usual_));
+  }
   bool first_left() const noexcept { return moves_ && (pieces_[0] == 0 || offset_[0] < bytes_[0]); }
   bool second_left() const noexcept { return offset_[1] < bytes_[1]; }
 

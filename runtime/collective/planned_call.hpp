@@ -34,6 +34,12 @@ struct BetweenHosts {
   std::optional<ScheduleRun> rounds{};  ///< set if the call follows a schedule
   std::vector<std::byte> gathered{};    ///< output of an all_to_all in place, until it ends
   std::byte nothing{};                  ///< target of parts that have no bytes
+  struct Partner {
+    int rank = 0;  ///< index of the member
+    SlotLink::Widths widths{};
+  };
+  /// The members that messages are exchanged with, from the next member on.
+  std::vector<Partner> partners{};
 };
 
 struct PlannedCall {

@@ -247,20 +247,29 @@ class Maker {
 }  // namespace
 
 Schedule::Schedule(std::vector<Step> moves, int ranks, int channels)
-    : moves_(std::move(moves)),
-      sends_(static_cast<std::size_t>(ranks)),
-      takes_(static_cast<std::size_t>(ranks)),
-      channels_(static_cast<std::size_t>(channels)) {
+    : moves_(std::move(moves)), ranks_(ranks), channels_(static_cast<std::size_t>(channels)) {
   std::stable_sort(moves_.begin(), moves_.end(), [](const Step& a, const Step& b) {
     return a.round != b.round ? a.round < b.round : a.channel < b.channel;
   });
+  for (const Step& move : moves_)
+    if (move.peer >= 0) peers_.push_back(move.peer);
+  std::ranges::sort(peers_);
+  peers_.erase(std::ranges::unique(peers_).begin(), peers_.end());
+  sends_.resize(peers_.size());
+  takes_.resize(peers_.size());
   for (std::uint32_t i = 0; i < moves_.size(); ++i) {
     const Step& move = moves_[i];
     channels_[static_cast<std::size_t>(move.channel)].push_back(i);
     rounds_ = std::max(rounds_, move.round + 1);
-    if (move.what == Step::What::send) sends_[static_cast<std::size_t>(move.peer)].push_back(i);
-    if (move.comes()) takes_[static_cast<std::size_t>(move.peer)].push_back(i);
+    if (move.what == Step::What::send) sends_[place(move.peer)].push_back(i);
+    if (move.comes()) takes_[place(move.peer)].push_back(i);
   }
+}
+
+std::size_t Schedule::place(int peer) const noexcept {
+  const auto found = std::ranges::lower_bound(peers_, peer);
+  return found == peers_.end() || *found != peer ? peers_.size()
+                                                 : static_cast<std::size_t>(found - peers_.begin());
 }
 
 bool goes_by_rounds(Algorithm algorithm, CollectiveKind kind) noexcept {

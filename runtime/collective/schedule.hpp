@@ -52,24 +52,31 @@ class Schedule {
   Schedule(std::vector<Step> moves, int ranks, int channels);
 
   std::span<const Step> moves() const noexcept { return moves_; }
-  std::span<const std::uint32_t> sends(int peer) const noexcept { return at(sends_, peer); }
-  std::span<const std::uint32_t> takes(int peer) const noexcept { return at(takes_, peer); }
+  /// The ranks that this rank exchanges messages with, ascending.
+  std::span<const int> peers() const noexcept { return peers_; }
+  /// Index of `peer` in peers(); peers().size() if it is not one of them.
+  std::size_t place(int peer) const noexcept;
+  std::span<const std::uint32_t> sends(int peer) const noexcept { return at(sends_, place(peer)); }
+  std::span<const std::uint32_t> takes(int peer) const noexcept { return at(takes_, place(peer)); }
   std::span<const std::uint32_t> channel(int channel) const noexcept {
-    return at(channels_, channel);
+    return channels_[static_cast<std::size_t>(channel)];
   }
   int channels() const noexcept { return static_cast<int>(channels_.size()); }
-  int ranks() const noexcept { return static_cast<int>(sends_.size()); }
+  int ranks() const noexcept { return ranks_; }
   /// Number of rounds, that is of messages that depend on each other.
   int rounds() const noexcept { return rounds_; }
 
  private:
   using Lists = std::vector<std::vector<std::uint32_t>>;
-  static std::span<const std::uint32_t> at(const Lists& lists, int index) noexcept {
-    return lists[static_cast<std::size_t>(index)];
+  static std::span<const std::uint32_t> at(const Lists& lists, std::size_t place) noexcept {
+    return place < lists.size() ? std::span<const std::uint32_t>(lists[place])
+                                : std::span<const std::uint32_t>();
   }
 
   std::vector<Step> moves_;
-  Lists sends_;  ///< indices of steps, by peer
+  std::vector<int> peers_;
+  int ranks_ = 0;
+  Lists sends_;  ///< indices of steps, by place of the peer
   Lists takes_;
   Lists channels_;
   int rounds_ = 0;

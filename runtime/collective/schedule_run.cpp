@@ -12,16 +12,20 @@ ScheduleRun::ScheduleRun(Schedule schedule, ScheduleTensors tensors)
     : schedule_(std::move(schedule)),
       tensors_(std::move(tensors)),
       at_(schedule_.moves().size()),
-      ends_(index(schedule_.ranks())),
+      ends_(schedule_.peers().size()),
       channel_made_(index(schedule_.channels())) {
   for (int channel = 0; channel < schedule_.channels(); ++channel) {
     std::uint32_t at = 0;
     for (const std::uint32_t move : schedule_.channel(channel)) at_[move] = at++;
   }
+  restart();
 }
 
 void ScheduleRun::restart() noexcept {
-  std::fill(ends_.begin(), ends_.end(), End{});
+  for (std::size_t place = 0; place < ends_.size(); ++place) {
+    const int peer = schedule_.peers()[place];
+    ends_[place] = {.sends = schedule_.sends(peer), .takes = schedule_.takes(peer)};
+  }
   std::fill(channel_made_.begin(), channel_made_.end(), 0);
   made_ = 0;
 }
@@ -38,6 +42,16 @@ std::uint64_t ScheduleRun::bytes(std::span<const std::uint32_t> moves) const noe
   std::uint64_t total = 0;
   for (const std::uint32_t move : moves) total += bytes(schedule_.moves()[move]);
   return total;
+}
+
+std::size_t ScheduleRun::largest(std::span<const std::uint32_t> moves) const noexcept {
+  std::size_t most = 0;
+  for (const std::uint32_t move : moves) {
+    const std::size_t total = bytes(schedule_.moves()[move]);
+    const bool headed = move == moves.front() && total <= Piece::kMostHeaded;
+    most = std::max(most, headed ? Piece::kHead + total : std::min(total, Piece::kMost));
+  }
+  return most;
 }
 
 const Tensor& ScheduleRun::tensor(Place place) const noexcept {
@@ -66,14 +80,15 @@ void ScheduleRun::pass(const Step& move) noexcept {
   ++made_;
 }
 
-bool ScheduleRun::all_out(Links links) noexcept {
-  return std::all_of(links.begin(), links.end(),
-                     [](const auto& link) { return link == nullptr || link->quiet(); });
+bool ScheduleRun::all_out(Links links) const noexcept {
+  return std::ranges::all_of(schedule_.peers(), [&](int peer) {
+    const auto& link = links[index(peer)];
+    return link == nullptr || link->quiet();
+  });
 }
 
-bool ScheduleRun::send_some(SlotLink& link, int peer) noexcept {
-  const auto moves = schedule_.sends(peer);
-  End& end = ends_[index(peer)];
+bool ScheduleRun::send_some(SlotLink& link, End& end) noexcept {
+  const auto moves = end.sends;
   bool moved = false;
   while (end.sent < moves.size() && is_next(moves[end.sent]) && link.has_room()) {
     const Step& move = schedule_.moves()[moves[end.sent]];
@@ -94,9 +109,8 @@ bool ScheduleRun::send_some(SlotLink& link, int peer) noexcept {
   return moved;
 }
 
-bool ScheduleRun::take_some(SlotLink& link, int peer, Links links, Reducer* reducer) noexcept {
-  const auto moves = schedule_.takes(peer);
-  End& end = ends_[index(peer)];
+bool ScheduleRun::take_some(SlotLink& link, End& end, Links links, Reducer* reducer) noexcept {
+  const auto moves = end.takes;
   bool moved = false;
   while (end.taken < moves.size() && is_next(moves[end.taken])) {
     const Step& move = schedule_.moves()[moves[end.taken]];
@@ -152,14 +166,14 @@ Status ScheduleRun::step(Links links, Reducer* reducer) noexcept {
     moved = false;
     for (int channel = 0; channel < schedule_.channels(); ++channel)
       moved |= make_own(channel, reducer);
-    for (int peer = 0; peer < schedule_.ranks(); ++peer) {
-      SlotLink* const link = links[index(peer)].get();
+    for (std::size_t place = 0; place < ends_.size(); ++place) {
+      SlotLink* const link = links[index(schedule_.peers()[place])].get();
       if (link == nullptr) continue;
-      moved |= send_some(*link, peer);
-      moved |= take_some(*link, peer, links, reducer);
+      moved |= send_some(*link, ends_[place]);
+      moved |= take_some(*link, ends_[place], links, reducer);
       if (!link->status().ok()) return link->status();
       if (link->unexpected()) return {};
-      if (!takes_from(peer)) link->watch();
+      if (!takes(place)) link->watch();
       if (link->unexpected()) return {};
     }
   }

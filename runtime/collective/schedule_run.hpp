@@ -31,10 +31,18 @@ class ScheduleRun {
   using Links = std::span<const std::unique_ptr<SlotLink>>;  ///< by rank; null for this rank
 
   ScheduleRun(Schedule schedule, ScheduleTensors tensors);
+  ScheduleRun(const ScheduleRun&) = delete;
+  ScheduleRun& operator=(const ScheduleRun&) = delete;
 
   /// Bytes sent to and received from a peer in one execution; heads carry them.
   std::uint64_t bytes_to(int peer) const noexcept { return bytes(schedule_.sends(peer)); }
   std::uint64_t bytes_from(int peer) const noexcept { return bytes(schedule_.takes(peer)); }
+
+  /// Bytes of the largest piece of an execution, with its head; 0 if nothing moves.
+  std::size_t largest_to(int peer) const noexcept { return largest(schedule_.sends(peer)); }
+  std::size_t largest_from(int peer) const noexcept { return largest(schedule_.takes(peer)); }
+  /// The ranks that messages are exchanged with, ascending.
+  std::span<const int> peers() const noexcept { return schedule_.peers(); }
 
   /// Prepares the next execution.
   void restart() noexcept;
@@ -45,15 +53,19 @@ class ScheduleRun {
   bool made() const noexcept { return made_ == schedule_.moves().size(); }
   /// True if data is still to be received from `peer`.
   bool takes_from(int peer) const noexcept {
-    return ends_[index(peer)].taken < schedule_.takes(peer).size();
+    const std::size_t place = schedule_.place(peer);
+    return place < ends_.size() && takes(place);
   }
   /// True if data is still to be sent to `peer`.
   bool sends_to(int peer) const noexcept {
-    return ends_[index(peer)].sent < schedule_.sends(peer).size();
+    const std::size_t place = schedule_.place(peer);
+    return place < ends_.size() && ends_[place].sent < ends_[place].sends.size();
   }
 
  private:
-  struct End {              ///< progress on one link
+  struct End {  ///< progress on one link
+    std::span<const std::uint32_t> sends{};
+    std::span<const std::uint32_t> takes{};
     std::size_t sent = 0;   ///< steps
     std::size_t taken = 0;  ///< steps
     std::size_t sent_bytes = 0;
@@ -63,6 +75,10 @@ class ScheduleRun {
   };
   static std::size_t index(int at) noexcept { return static_cast<std::size_t>(at); }
 
+  bool takes(std::size_t place) const noexcept {
+    return ends_[place].taken < ends_[place].takes.size();
+  }
+  std::size_t largest(std::span<const std::uint32_t> moves) const noexcept;
   std::uint64_t bytes(std::span<const std::uint32_t> moves) const noexcept;
   std::size_t bytes(const Step& move) const noexcept;
   const Tensor& tensor(Step::Place place) const noexcept;
@@ -72,15 +88,15 @@ class ScheduleRun {
 
   bool is_next(std::uint32_t move) const noexcept;
   void pass(const Step& move) noexcept;
-  bool send_some(SlotLink& link, int peer) noexcept;
-  bool take_some(SlotLink& link, int peer, Links links, Reducer* reducer) noexcept;
+  bool send_some(SlotLink& link, End& end) noexcept;
+  bool take_some(SlotLink& link, End& end, Links links, Reducer* reducer) noexcept;
   bool make_own(int channel, Reducer* reducer) noexcept;
-  static bool all_out(Links links) noexcept;
+  bool all_out(Links links) const noexcept;
 
   const Schedule schedule_;
   const ScheduleTensors tensors_;
   std::vector<std::uint32_t> at_;  ///< index of each step in its channel
-  std::vector<End> ends_;          ///< by peer
+  std::vector<End> ends_;          ///< by place of the peer
   std::vector<std::uint32_t> channel_made_;
   std::size_t made_ = 0;
 };

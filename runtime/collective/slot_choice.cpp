@@ -97,12 +97,4 @@ void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& cho
   call.between.rounds.emplace(*make_schedule(by, choosing.task, hosts_, me_), std::move(tensors));
 }
 
-bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
-  return call.between.rounds ? call.between.rounds->takes_from(rank) : !link(rank)->taken();
-}
-
-bool SlotGroup::sends_to(const PlannedCall& call, int rank) const noexcept {
-  return call.between.rounds ? call.between.rounds->sends_to(rank) : !link(rank)->all_put();
-}
-
 }  // namespace weft::detail

@@ -25,49 +25,26 @@ Tensor flat(const Tensor& tensor) {
 
 SlotGroup::SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
                      p2p::SlotTable& slots, std::vector<int> ranks, std::uint64_t id)
-    : CollectiveGroup(local, mesh, table, std::move(ranks), id), slots_(slots), hosts_(hosts()) {
+    : CollectiveGroup(local, mesh, table, std::move(ranks), id),
+      slots_(slots),
+      link_name_(fmt::format("collective {:016x} from ", id_)),
+      links_(ranks_.size()),
+      hosts_(hosts()) {
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
 }
 
-void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, Deadline deadline) {
+void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, Deadline) {
   choices_ = choices;
-  const std::string name = fmt::format("collective {:016x} from ", id_);
-  for (int r = 0; r < size(); ++r)
-    links_.push_back(r == me_ ? nullptr
-                              : std::make_unique<SlotLink>(local_, slots_, name,
-                                                           ranks_[static_cast<std::size_t>(r)]));
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  for (const auto& link : links_)
-    if (link) link->attach(until);
-  // No rank may start a call before all others have attached to its slots.
-  PlannedCall meeting;
-  meeting.mark = meeting.task.signature.fingerprint();
-  exchange(meeting);
-  const auto lost = [this] {
-    return failed() || (mesh_.gone_count() != 0 && !gone_failure(0).ok());
-  };
-  const auto met = [&] { return step(meeting) && over(meeting); };
-  const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
-  // A failure of the group by now is reported by the first call.
-  if (end == p2p::WaitEnd::ready || failed()) return;
-  if (end == p2p::WaitEnd::broken) {
-    ErrorDetail detail = gone_failure(0).detail();
-    detail.operation = "open";
-    throw Error(std::move(detail));
-  }
-  std::vector<int> late;
-  for (const int r : awaited(meeting)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
-  throw Error(ErrorDetail{
-      .code = Code::timeout,
-      .operation = "open",
-      .message = fmt::format("rank {} has not attached to all others of the group", named(late)),
-      .hint = "look at what that rank is doing",
-      .rank = local_.rank,
-      .peer = late.empty() ? -1 : late.front()});
 }
 
 void SlotGroup::prepare(PlannedCall& call) {
+  prepare_memory(call);
+  find_partners(call);
+  open_links(call);
+}
+
+void SlotGroup::prepare_memory(PlannedCall& call) {
   const Task& task = call.task;
   if (task.in != nullptr) call.between.flat_in = flat(call.call.in);
   if (task.out != nullptr && !call.call.out.empty()) call.between.flat_out = flat(call.call.out);
@@ -86,26 +63,11 @@ void SlotGroup::prepare(PlannedCall& call) {
 
 void SlotGroup::begin(PlannedCall& call) noexcept { call.in = call.task.in; }
 
-void SlotGroup::exchange(PlannedCall& call) noexcept {
-  const PieceHead head{
-      .word = call.number << 32 | call.mark, .total = 0, .signature = call.task.signature};
-  combined_ = 0;
-  combined_pieces_ = 0;
-  if (call.between.rounds) call.between.rounds->restart();
-  for (int i = 1; i < size(); ++i) {
-    const int r = (me_ + i) % size();
-    if (call.between.rounds)
-      link(r)->expect(head, call.between.rounds->bytes_to(r), call.between.rounds->bytes_from(r));
-    else
-      link(r)->expect(head, sending(call, r), taking(call, r));
-  }
-}
-
 bool SlotGroup::step(PlannedCall& call) noexcept {
+  help_to_open();
   if (call.between.rounds) return step_rounds(call);
   for (;;) {
-    for (int i = 1; i < size(); ++i) {
-      const int r = (me_ + i) % size();
+    for (const int r : linked_) {
       (void)link(r)->step(combined_pieces_);
       if (found_failure(call, r)) return false;
     }
@@ -116,8 +78,10 @@ bool SlotGroup::step(PlannedCall& call) noexcept {
 
 bool SlotGroup::step_rounds(PlannedCall& call) noexcept {
   (void)call.between.rounds->step(links_, call.reducer ? &*call.reducer : nullptr);
-  for (int r = 0; r < size(); ++r)
-    if (r != me_ && found_failure(call, r)) return false;
+  for (const int r : linked_) {
+    if (!call.between.rounds->takes_from(r)) link(r)->watch();
+    if (found_failure(call, r)) return false;
+  }
   return true;
 }
 
@@ -144,18 +108,18 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
   const Task& task = call.task;
   const bool up_to_me = task.kind() == Kind::scan && call.with_word;
   for (int r = 0; r < size(); ++r)
-    if (r != me_ && first_part(call, r, me_).moves && link(r)->held() == nullptr) return false;
+    if (r != me_ && first_part(call, r, me_).moves && held(r) == nullptr) return false;
   // In place, the result overwrites what this rank sends.
   if (call.with_word && task.in == task.out)
-    for (int r = 0; r < size(); ++r)
-      if (r != me_ && !link(r)->has_sent(combined_pieces_)) return false;
+    for (const int r : linked_)
+      if (!link(r)->has_sent(combined_pieces_)) return false;
   const std::size_t share = share_bytes(call, me_);
   const Piece piece = PieceSchedule::cut(share, combined_, choices_.piece);
   const auto own = static_cast<std::size_t>(share_of(call, me_).first) * task.element + combined_;
   sources_.clear();
   targets_.clear();
   for (int r = 0; r < (up_to_me ? me_ + 1 : size()); ++r)
-    sources_.push_back(r == me_ ? task.in + own : link(r)->held());
+    sources_.push_back(r == me_ ? task.in + own : held(r));
   const auto count = static_cast<std::int64_t>(piece.bytes / task.element);
   if (count > 0 && task.kind() == Kind::scan) {
     for (int r = 0; r <= me_ && up_to_me; ++r)
@@ -170,17 +134,18 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
     targets_.push_back(results(call) + combined_);
     call.reducer->combine(sources_, targets_, count, false);
   }
-  for (int r = 0; r < size(); ++r)
-    if (r != me_) link(r)->release();
+  for (const int r : linked_) link(r)->release();
   combined_ += piece.bytes;
   ++combined_pieces_;
   return true;
 }
 
 bool SlotGroup::over(const PlannedCall& call) const noexcept {
+  if (!reaches_all_) return false;
   if (call.between.rounds ? !call.between.rounds->made() : !has_combined(call)) return false;
-  return std::all_of(links_.begin(), links_.end(), [](const auto& link) {
-    return link == nullptr || (link->quiet() && link->sent() && link->taken());
+  return std::ranges::all_of(linked_, [this](int rank) {
+    SlotLink& link = *this->link(rank);
+    return link.quiet() && link.sent() && link.taken();
   });
 }
 
@@ -192,7 +157,7 @@ void SlotGroup::advance_first(PlannedCall& call) noexcept {
   if (!step(call) || !over(call)) return;
   finish(call);
   std::uint64_t copied = 0;
-  for (const auto& link : links_) copied += link ? link->copied() : 0;
+  for (const int r : linked_) copied += link(r)->copied();
   set_bytes_copied(copied);
   call.stage = Stage::ended;
 }
@@ -232,14 +197,13 @@ void SlotGroup::strange(const PlannedCall& call, int other, const PieceHead& hea
 
 // Received pieces are copied by this rank itself. Outgoing pieces are read until their puts end.
 int SlotGroup::toucher(const PlannedCall&) noexcept {
-  for (int r = 0; r < size(); ++r)
-    if (r != me_ && r < static_cast<int>(links_.size()) && !link(r)->at_rest()) return r;
+  for (const int r : linked_)
+    if (!link(r)->at_rest()) return r;
   return -1;
 }
 
 void SlotGroup::cut_off() noexcept {
-  for (const auto& link : links_)
-    if (link) link->end_sending();
+  for (const int r : linked_) link(r)->end_sending();
 }
 
 Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
@@ -264,16 +228,21 @@ std::vector<int> SlotGroup::needed_and_gone() const {
 }
 
 bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {
-  return sends_to(call, rank) || (takes_from(call, rank) && !link(rank)->at_hand());
+  if (sends_to(call, rank)) return true;
+  return takes_from(call, rank) && (link(rank) == nullptr || !link(rank)->at_hand());
 }
 
 std::vector<int> SlotGroup::awaited(const PlannedCall& call) const {
   std::vector<int> late;
   for (int r = 0; r < size(); ++r)
     if (r != me_ && takes_from(call, r)) late.push_back(r);
+  if (!late.empty()) return late;
   // All data has arrived here; some of this rank's puts are not complete.
-  for (int r = 0; late.empty() && r < size(); ++r)
-    if (r != me_ && !(link(r)->quiet() && link(r)->sent())) late.push_back(r);
+  for (int r = 0; r < size(); ++r) {
+    if (r == me_) continue;
+    const bool is_sent = link(r) == nullptr || (link(r)->quiet() && link(r)->sent());
+    if (!is_sent || sends_to(call, r)) late.push_back(r);
+  }
   return late;
 }
 

@@ -40,6 +40,7 @@ class SlotGroup final : public CollectiveGroup {
   };
 
   void prepare(PlannedCall& call) override;
+  void prepare_memory(PlannedCall& call);
   void begin(PlannedCall& call) noexcept override;
   void advance_first(PlannedCall& call) noexcept override;
   bool show(PlannedCall&) noexcept override { return false; }
@@ -48,8 +49,12 @@ class SlotGroup final : public CollectiveGroup {
   bool sees_calls() const noexcept override { return false; }
   void stop() noexcept override {}
   int toucher(const PlannedCall& call) noexcept override;
+  bool needs_more(const PlannedCall& call, int member) noexcept override;
   void cut_off() noexcept override;
-  void disconnect() noexcept override { links_.clear(); }
+  void disconnect() noexcept override {
+    linked_.clear();
+    links_.clear();
+  }
 
   // The choice of an algorithm (slot_choice.cpp).
   Hosts hosts() const;
@@ -71,8 +76,17 @@ class SlotGroup final : public CollectiveGroup {
   /// Where this rank writes its results.
   std::byte* results(PlannedCall& call) const noexcept;
 
-  // Execution.
+  // The links to other members (slot_partners.cpp).
+  /// Order in which this rank serves the members, so that not all ranks serve the same one first.
+  int turn(int rank) const noexcept { return (rank - me_ + size()) % size(); }
+  void find_partners(PlannedCall& call) const;
+  const BetweenHosts::Partner* partner(const PlannedCall& call, int rank) const noexcept;
+  void open_links(const PlannedCall& call);
+  SlotLink& add_link(int rank);
   void exchange(PlannedCall& call) noexcept;
+  void help_to_open() noexcept;
+
+  // Execution.
   /// Makes all progress that is possible now; false if the group has failed.
   bool step(PlannedCall& call) noexcept;
   bool step_rounds(PlannedCall& call) noexcept;
@@ -90,10 +104,18 @@ class SlotGroup final : public CollectiveGroup {
   bool has_combined(const PlannedCall& call) const noexcept;
   void finish(PlannedCall& call) noexcept;
   void strange(const PlannedCall& call, int other, const PieceHead& head) noexcept;
+  /// Null for this rank and for a member that no call has exchanged messages with.
   SlotLink* link(int rank) const noexcept { return links_[static_cast<std::size_t>(rank)].get(); }
+  const std::byte* held(int rank) const noexcept {
+    return link(rank) == nullptr ? nullptr : link(rank)->held();
+  }
 
   p2p::SlotTable& slots_;
-  std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank; null for this rank
+  const std::string link_name_;
+  std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank
+  std::vector<int> linked_;                       ///< ranks that have a link, by turn()
+  bool reaches_all_ = true;                       ///< the call's partners all have links
+  bool may_open_ = false;                         ///< a link may still await its peer's answer
   const Hosts hosts_;
   Choices choices_{};
   /// Key: kind, elements, their bytes, any order, root and counts.

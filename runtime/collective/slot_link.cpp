@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/fail.hpp"
+
 namespace weft::detail {
 namespace {
 
@@ -12,46 +14,74 @@ Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
 }  // namespace
 
-SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer)
-    : local_(local), slots_(slots), name_(name), peer_(peer) {
-  // Notify::always: the alternative is a word behind the payload, at the end of a whole piece, but
-  // pieces may be shorter.
-  slot_ = slots_.expose(spec(peer), {}, p2p::Notify::always);
-  stage_ =
-      Tensor(p2p::make_storage(local.data, Piece::kUsual), 0, DType::u8, bytes_of(Piece::kUsual));
-}
-
 SlotLink::~SlotLink() {
   held_.release();
-  ahead_.release();
-  slots_.close(std::move(slot_));
-  if (remote_) slots_.detach(std::move(remote_));
+  for (In& in : ins_) {
+    in.ahead.release();
+    if (in.slot) slots_.close(std::move(in.slot));
+  }
+  for (Out& out : outs_)
+    if (out.remote) slots_.detach(std::move(out.remote));
 }
 
-SlotSpec SlotLink::spec(int writer) const {
-  return {.name = name_ + std::to_string(writer),
+SlotSpec SlotLink::spec(int writer, Width width) const {
+  const bool wide = width == Width::wide;
+  return {.name = name_ + std::to_string(writer) + (wide ? " (wide)" : ""),
           .dtype = DType::u8,
-          .shape = bytes_of(Piece::kMost),
+          .shape = bytes_of(wide ? Piece::kMost : kNarrow),
           .depth = kDepth};
 }
 
-void SlotLink::attach(Deadline deadline) {
-  remote_ = slots_.attach(peer_, spec(local_.rank), false, deadline);
+bool SlotLink::is_open(const Widths& widths) const noexcept {
+  return (!widths.takes || ins_[index(widths.in)].slot) &&
+         (!widths.sends || outs_[index(widths.out)].remote);
 }
 
-void SlotLink::expect(const PieceHead& head, const Sending& sending,
+void SlotLink::open(const Widths& widths) {
+  In& in = ins_[index(widths.in)];
+  // Notify::always: the alternative is a word behind the payload, at the end of a whole piece, but
+  // pieces may be shorter.
+  if (widths.takes && !in.slot)
+    in.slot = slots_.expose(spec(peer_, widths.in), {}, p2p::Notify::always);
+  Out& out = outs_[index(widths.out)];
+  if (!widths.sends || out.remote) return;
+  const std::size_t staged = widths.out == Width::wide ? Piece::kUsual : kNarrow;
+  out.stage = Tensor(p2p::make_storage(local_.data, staged), 0, DType::u8, bytes_of(staged));
+  out.remote = slots_.begin_attach(peer_, spec(local_.rank, widths.out));
+}
+
+void SlotLink::learn_answer(Out& out) noexcept {
+  using State = p2p::AttachAnswer::State;
+  const State state = out.remote->answer().state();
+  out.granted = state == State::granted;
+  if (state != State::refused || !status_.ok()) return;
+  status_ = altered(out.remote->answer().refusal(), [&](ErrorDetail& detail) {
+    detail.operation = "attach";
+    detail.rank = local_.rank;
+  });
+}
+
+bool SlotLink::opens() noexcept {
+  Out& out = outs_[index(widths_.out)];
+  if (!widths_.sends || !out.remote || out.granted) return false;
+  learn_answer(out);
+  return !out.granted;
+}
+
+void SlotLink::expect(const PieceHead& head, const Widths& widths, const Sending& sending,
                       const Taking& taking) noexcept {
   head_ = head;
   head_.total = sending.piece_schedule.first_bytes();
   in_total_ = taking.piece_schedule.first_bytes();
+  widths_ = widths;
   sending_ = sending;
   taking_ = taking;
   first_put_ = put_;
 }
 
-void SlotLink::expect(const PieceHead& head, std::uint64_t out_total,
+void SlotLink::expect(const PieceHead& head, const Widths& widths, std::uint64_t out_total,
                       std::uint64_t in_total) noexcept {
-  expect(head, Sending{}, Taking{});
+  expect(head, widths, Sending{}, Taking{});
   head_.total = out_total;
   in_total_ = in_total;
 }
@@ -75,25 +105,28 @@ Status SlotLink::send_some(std::size_t results) noexcept {
 }
 
 bool SlotLink::has_room() noexcept {
+  Out& out = outs_[index(widths_.out)];
+  if (out.remote && !out.granted) learn_answer(out);
   // A pending put would be left to the progress thread, which would have to be woken for it, and
   // the put could not start before its credit comes.
-  if (!remote_->may_put()) return false;
+  if (!out.granted || !out.remote->may_put()) return false;
   if (put_ - oldest_ < requests_.size()) return true;
   return reap().ok() && put_ - oldest_ < requests_.size();
 }
 
 void SlotLink::put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept {
   Request& request = requests_[put_++ % requests_.size()];
+  Out& out = outs_[index(widths_.out)];
   if (!headed) {
-    request = remote_->put_front(
+    request = out.remote->put_front(
         source.bytes->part(static_cast<std::int64_t>(source.offset), bytes_of(bytes)), more);
     return;
   }
-  std::memcpy(stage_.data(), &head_, sizeof head_);
+  std::memcpy(out.stage.data(), &head_, sizeof head_);
   if (bytes > 0)
-    std::memcpy(stage_.data() + Piece::kHead, source.bytes->data() + source.offset, bytes);
+    std::memcpy(out.stage.data() + Piece::kHead, source.bytes->data() + source.offset, bytes);
   copied_ += bytes;
-  request = remote_->put_front(stage_.part(0, bytes_of(Piece::kHead + bytes)), more);
+  request = out.remote->put_front(out.stage.part(0, bytes_of(Piece::kHead + bytes)), more);
 }
 
 Status SlotLink::reap() noexcept {
@@ -109,13 +142,17 @@ Status SlotLink::reap() noexcept {
 }
 
 Result<Arrival> SlotLink::next_arrival() noexcept {
-  if (ahead_) return std::move(ahead_);
-  return slot_->wait({});
+  In& in = ins_[index(widths_.in)];
+  if (in.ahead) return std::move(in.ahead);
+  return in.slot->wait({});
 }
 
 const std::byte* SlotLink::hold(bool headed) noexcept {
   if (!held_) {
-    if (!has_come()) return nullptr;
+    if (!has_come()) {
+      if (headed) watch_other();
+      return nullptr;
+    }
     Result<Arrival> arrival = next_arrival();
     if (!arrival.ok()) {
       status_ = arrival.status();
@@ -134,15 +171,19 @@ void SlotLink::copy(std::byte* to, const std::byte* from, std::size_t bytes) noe
 }
 
 void SlotLink::watch() noexcept {
-  if (ahead_ || !slot_->ready()) return;
-  Result<Arrival> arrival = slot_->wait({});
+  for (In& in : ins_) watch(in);
+}
+
+void SlotLink::watch(In& in) noexcept {
+  if (!in.slot || in.ahead || !in.slot->ready()) return;
+  Result<Arrival> arrival = in.slot->wait({});
   if (!arrival.ok()) {
     status_ = arrival.status();
     return;
   }
   PieceHead head;
   std::memcpy(&head, arrival->tensor().data(), sizeof head);
-  ahead_ = std::move(*arrival);
+  in.ahead = std::move(*arrival);
   if (head.word >> 32 == head_.word >> 32) unexpected_ = head;
 }
 
@@ -151,7 +192,10 @@ bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
 Status SlotLink::take_some() noexcept {
   while (!taking_.piece_schedule.over() && !held_ && !unexpected_) {
     const Piece piece = taking_.piece_schedule.next();
-    if (!has_come()) return {};
+    if (!has_come()) {
+      if (piece.headed) watch_other();
+      return status_;
+    }
     Result<Arrival> arrival = next_arrival();
     if (!arrival.ok()) return arrival.status();
     const std::byte* data = arrival->tensor().data();

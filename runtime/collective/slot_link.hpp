@@ -23,11 +23,31 @@ struct PieceHead {
 };
 static_assert(sizeof(PieceHead) <= Piece::kHead);
 
-/// Two slots, one for each direction, whose elements are pieces; a put of a short piece moves only
-/// its bytes. The first piece of a call is copied into the link's own memory, the others are sent
-/// in place.
+/// Slots in both directions, whose elements are pieces; a put of a short piece moves only its
+/// bytes. The first piece of a call is copied into the link's own memory, the others are sent in
+/// place.
+///
+/// A direction has up to two slots: one of short pieces, and one of long pieces. Each is made for
+/// the first call that needs it. All pieces of a call in one direction go by the same slot, which
+/// both ends derive from the size of the call's largest piece. So a slot's next piece after a call
+/// is the first piece of another call, with a head.
 class SlotLink {
  public:
+  enum class Width : std::uint8_t { narrow, wide };
+  /// Bytes of a short piece, head included.
+  static constexpr std::size_t kNarrow = Piece::kFirst + Piece::kHead;
+  /// The slot for pieces of up to `bytes`.
+  static Width width_of(std::size_t bytes) noexcept {
+    return bytes <= kNarrow ? Width::narrow : Width::wide;
+  }
+  /// The slots that a call needs.
+  struct Widths {
+    bool sends = false;
+    bool takes = false;
+    Width out = Width::narrow;
+    Width in = Width::narrow;
+  };
+
   /// Bytes of a tensor, which must stay valid until they are sent.
   struct Source {
     const Tensor* bytes = nullptr;  ///< u8, dense
@@ -44,18 +64,26 @@ class SlotLink {
     std::byte* second = nullptr;
   };
 
-  /// `name`: prefix of the slots' names, to which the link appends the writer. Throws Error.
-  SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer);
+  /// `name`: prefix of the slots' names, to which the link appends the writer.
+  SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, std::string name, int peer)
+      : local_(local), slots_(slots), name_(std::move(name)), peer_(peer) {}
   ~SlotLink();
   SlotLink(const SlotLink&) = delete;
   SlotLink& operator=(const SlotLink&) = delete;
-  /// Attaches to the peer's slot. Throws Error.
-  void attach(Deadline deadline);
+  /// Makes the slots that are missing, and asks the peer for its own without waiting for the
+  /// answer. Throws Error.
+  void open(const Widths& widths);
+  /// True if open() has nothing to make.
+  bool is_open(const Widths& widths) const noexcept;
+  /// True if the peer has not answered a request for the slot that the call sends by.
+  bool opens() noexcept;
 
-  /// Sets what the next call sends and receives.
-  void expect(const PieceHead& head, const Sending& sending, const Taking& taking) noexcept;
+  /// Sets what the next call sends and receives. Requires open(widths).
+  void expect(const PieceHead& head, const Widths& widths, const Sending& sending,
+              const Taking& taking) noexcept;
   /// The same for a caller that moves the bytes itself, with put() and hold().
-  void expect(const PieceHead& head, std::uint64_t out_total, std::uint64_t in_total) noexcept;
+  void expect(const PieceHead& head, const Widths& widths, std::uint64_t out_total,
+              std::uint64_t in_total) noexcept;
   /// Makes all progress that is possible now; sends at most the first `results` pieces of the
   /// second part. Fails if a put has failed.
   Status step(std::size_t results) noexcept;
@@ -99,23 +127,43 @@ class SlotLink {
   std::uint64_t copied() const noexcept { return copied_; }
 
  private:
-  SlotSpec spec(int writer) const;
+  static constexpr std::size_t kWidths = 2;
+  static std::size_t index(Width width) noexcept { return static_cast<std::size_t>(width); }
+  struct Out {  ///< the peer's slot of one width
+    std::shared_ptr<PutWriter> remote;
+    Tensor stage;
+    bool granted = false;
+  };
+  struct In {  ///< this rank's slot of one width
+    std::shared_ptr<PutOwner> slot;
+    Arrival ahead;  ///< belongs to a later call, or is unexpected
+  };
+
+  SlotSpec spec(int writer, Width width) const;
+  /// Stores the peer's answer, once there is one.
+  void learn_answer(Out& out) noexcept;
   Status send_some(std::size_t results) noexcept;
   /// Forgets completed puts, from the oldest on.
   Status reap() noexcept;
   Status take_some() noexcept;
   bool accepts(const std::byte* head) noexcept;
-  bool has_come() noexcept { return ahead_ || slot_->ready(); }
+  bool has_come() noexcept {
+    In& in = ins_[index(widths_.in)];
+    return in.slot && (in.ahead || in.slot->ready());
+  }
   Result<Arrival> next_arrival() noexcept;
+  void watch(In& in) noexcept;
+  /// The call's first piece is awaited: looks whether one has come by the other slot instead.
+  void watch_other() noexcept { watch(ins_[1 - index(widths_.in)]); }
   bool busy() const noexcept { return oldest_ < put_; }
 
   p2p::LocalRank& local_;
   p2p::SlotTable& slots_;
   const std::string name_;
   const int peer_;
-  std::shared_ptr<PutOwner> slot_;
-  std::shared_ptr<PutWriter> remote_;
-  Tensor stage_;
+  std::array<Out, kWidths> outs_;
+  std::array<In, kWidths> ins_;
+  Widths widths_;
   std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by number modulo size
   std::size_t put_ = 0;                                      ///< puts started
   std::size_t oldest_ = 0;                                   ///< oldest put that may be outstanding
@@ -125,7 +173,6 @@ class SlotLink {
   std::uint64_t in_total_ = 0;
   Sending sending_;
   Taking taking_;
-  Arrival ahead_;  ///< belongs to a later call
   Arrival held_;
   std::size_t held_at_ = 0;  ///< bytes of the head in front of the payload
   std::optional<PieceHead> unexpected_;

@@ -1,0 +1,295 @@
+// Opens a group: no rank returns before all have opened it.
+//
+// Within a host every rank tells all others where its area lies. Between hosts the ranks go by
+// dissemination: in round k, rank n of N tells rank n + 2^k, and enters round k + 1 once rank
+// n - 2^k has told it. After log2 N rounds, rounded up, each rank knows that all have come, and has
+// the choices of the first. A rank that waits for long tells the ranks that wait for it, directly
+// or not, which rank is missing, so that every rank's error names that one.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/collective/collective_table.hpp"
+#include "runtime/collective/group_id.hpp"
+
+namespace weft::detail {
+namespace {
+
+/// How long a rank waits for others before it tells so for the first time.
+constexpr std::chrono::milliseconds kQuietOpening{50};
+/// In a group of up to this many ranks, a rank that waits tells all others.
+constexpr int kFew = 9;
+
+int rounds_of(int ranks) noexcept { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
+
+std::uint32_t first_bits(int count) noexcept { return (1U << static_cast<unsigned>(count)) - 1; }
+
+/// Lists `ranks` for a message: the first 16, and how many there are.
+std::string text_of(std::span<const int> ranks) {
+  constexpr std::size_t kMost = 16;
+  return fmt::format("{}{}", fmt::join(ranks.first(std::min(kMost, ranks.size())), ", "),
+                     ranks.size() > kMost ? fmt::format(", ... ({} in all)", ranks.size()) : "");
+}
+
+/// The member `distance` places further in the group's order.
+int member_at(const CollectiveGroup& group, int distance) noexcept {
+  const int place = (group.rank() + distance % group.size() + group.size()) % group.size();
+  return group.ranks()[static_cast<std::size_t>(place)];
+}
+
+bool opens_by_rounds(const CollectiveGroup& group) noexcept { return group.area().bytes == 0; }
+
+}  // namespace
+
+std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> ranks,
+                                                       Deadline deadline) {
+  check(ranks);
+  const std::uint64_t list = list_id(ranks);
+  std::uint64_t nth = 0;
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    nth = opened_[list];
+    id = group_id(list, nth);
+    (void)
+        groups_[id];  // a message about a group that is not here would now be taken for a late one
+    ++opened_[list];
+  }
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  std::shared_ptr<CollectiveGroup> group;
+  try {
+    group = make({ranks.begin(), ranks.end()}, id);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    groups_.erase(id);
+    throw;
+  }
+  const p2p::MemoryRef area = group->area();
+  CollectiveMessage opened;
+  {
+    const std::lock_guard lock(mutex_);
+    Group& known = groups_[id];
+    known.here = group;
+    known.list = list;
+    known.nth = nth;
+    known.areas[local_.rank] = area;
+    if (ranks[0] == local_.rank) known.choices = choices_of(ranks);
+    opened = opening(known, id, CollectiveMessage::kArea);
+  }
+  opened.area = area;
+  if (!opens_by_rounds(*group))
+    share(ranks, area.chunk, opened);
+  else
+    local_.progress.post([this, id] {
+      std::vector<Letter> letters;
+      {
+        const std::lock_guard lock(mutex_);
+        const auto found = groups_.find(id);
+        if (found != groups_.end()) enter_rounds(found->second, id, letters);
+      }
+      send(letters);
+      local_.ring();
+    });
+  std::vector<p2p::MemoryRef> areas;
+  Choices choices;
+  const p2p::WaitEnd end = await_members(id, ranks, areas, choices, until);
+  if (end == p2p::WaitEnd::ready) {
+    try {
+      group->meet(areas, choices, until);
+    } catch (...) {
+      group->close();
+      throw;
+    }
+    return group;
+  }
+  const Status why = nobody(id, ranks, end);
+  close(*group);
+  throw Error(why);
+}
+
+p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const int> ranks,
+                                            std::vector<p2p::MemoryRef>& areas, Choices& choices,
+                                            Deadline until) {
+  areas.reserve(ranks.size());  // all_met() must not allocate
+  const auto met = [&] {
+    if (all_met(id, ranks, areas, choices)) return true;
+    local_.progress.help();
+    return all_met(id, ranks, areas, choices);
+  };
+  const auto lost = [&] {
+    return cannot_open(id) || (mesh_.gone_count() != 0 && !mesh_.peer_status(ranks).ok());
+  };
+  auto quiet = std::min<std::chrono::nanoseconds>(kQuietOpening, until.left() / 4);
+  for (;; quiet *= 2) {
+    const bool last = until.left() <= quiet;
+    const p2p::WaitEnd end = local_.waiter.wait(met, lost, last ? until : Deadline::after(quiet));
+    if (end != p2p::WaitEnd::timeout || last) return end;
+    local_.progress.post([this, id] {
+      std::vector<Letter> letters;
+      {
+        const std::lock_guard lock(mutex_);
+        const auto found = groups_.find(id);
+        if (found != groups_.end() && found->second.here && opens_by_rounds(*found->second.here))
+          tell_missing(found->second, id, letters);
+      }
+      send(letters);
+    });
+  }
+}
+
+CollectiveMessage CollectiveTable::opening(const Group& group, std::uint64_t id,
+                                           std::uint32_t step) const {
+  CollectiveMessage message{.what = CollectiveMessage::What::open, .group = id};
+  message.number = group.nth;
+  message.step = step;
+  message.list = group.list;
+  message.choices = group.choices;
+  message.text.set(text_of(group.here->ranks()));
+  return message;
+}
+
+void CollectiveTable::enter_rounds(Group& group, std::uint64_t id,
+                                   std::vector<Letter>& letters) const {
+  const int rounds = rounds_of(group.here->size());
+  while (group.steps_sent < rounds) {
+    const std::uint32_t before = first_bits(group.steps_sent);
+    if ((group.steps_come & before) != before) return;
+    const auto round = static_cast<std::uint32_t>(group.steps_sent++);
+    letters.push_back({member_at(*group.here, 1 << round), opening(group, id, round)});
+  }
+}
+
+int CollectiveTable::missing_rank(const Group& group) const {
+  const int round = std::countr_one(group.steps_come);
+  if (round >= rounds_of(group.here->size())) return -1;
+  const int awaited = member_at(*group.here, -(1 << round));
+  if (!group.areas.contains(awaited)) return awaited;
+  const auto told = group.missing.find(awaited);
+  return told == group.missing.end() || group.areas.contains(told->second) ? -1 : told->second;
+}
+
+void CollectiveTable::tell_missing(Group& group, std::uint64_t id,
+                                   std::vector<Letter>& letters) const {
+  group.believed_missing = missing_rank(group);
+  CollectiveMessage message = opening(group, id, CollectiveMessage::kWaits);
+  message.missing = group.believed_missing;
+  const int size = group.here->size();
+  for (int distance = 1; distance < size; size <= kFew ? ++distance : distance *= 2)
+    letters.push_back({member_at(*group.here, distance), message});
+}
+
+void CollectiveTable::on_open(Group& group, int rank, const CollectiveMessage& message,
+                              std::vector<Letter>& letters) const {
+  if (message.choices.says_something()) {
+    if (!message.choices.makes_sense()) group.nonsense_from = rank;
+    group.choices = message.choices;
+  }
+  if (group.here == nullptr) group.ranks = message.text.get();
+  group.areas[rank] = message.area;
+  if (message.step == CollectiveMessage::kArea) {
+    group.by_areas_from = rank;
+    return;
+  }
+  group.by_rounds_from = rank;
+  if (message.step == CollectiveMessage::kWaits)
+    group.missing[rank] = message.missing;
+  else if (message.step < 32)
+    group.steps_come |= 1U << message.step;
+  if (group.here == nullptr || !opens_by_rounds(*group.here)) return;
+  enter_rounds(group, message.group, letters);
+  const int missing = missing_rank(group);
+  if (missing >= 0 && missing != group.believed_missing && message.step == message.kWaits)
+    tell_missing(group, message.group, letters);
+  // The choices come with the last round at the latest.
+  if (missing < 0 && all_come(group) && !group.choices.says_something()) group.nonsense_from = rank;
+}
+
+bool CollectiveTable::all_come(const Group& group) {
+  if (!opens_by_rounds(*group.here))
+    return group.areas.size() >= static_cast<std::size_t>(group.here->size());
+  const int rounds = rounds_of(group.here->size());
+  const std::uint32_t all = first_bits(rounds);
+  return group.steps_sent == rounds && (group.steps_come & all) == all;
+}
+
+int CollectiveTable::other_kind(const Group& group) {
+  return opens_by_rounds(*group.here) ? group.by_areas_from : group.by_rounds_from;
+}
+
+void CollectiveTable::send(const std::vector<Letter>& letters) {
+  for (const Letter& letter : letters)
+    if (letter.to != local_.rank) mesh_.send(mesh_.peer(letter.to), letter.message);
+}
+
+bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,
+                              std::vector<p2p::MemoryRef>& areas, Choices& choices) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Group& group = groups_[id];
+  if (!all_come(group) || cannot_open(group)) return false;
+  choices = group.choices;
+  areas.clear();
+  if (!opens_by_rounds(*group.here))
+    for (const int rank : ranks) areas.push_back(group.areas.at(rank));
+  return true;
+}
+
+Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end) {
+  ErrorDetail detail;
+  const std::lock_guard lock(mutex_);
+  const Group& group = groups_[id];
+  if (cannot_open(group)) {
+    const bool is_nonsense = group.nonsense_from >= 0;
+    detail.code = Code::mismatch;
+    detail.peer = is_nonsense ? group.nonsense_from : other_kind(group);
+    detail.host = mesh_.peer(detail.peer).host();
+    detail.message =
+        fmt::format("rank {} {} the group of ranks {}", detail.peer,
+                    is_nonsense ? "has sent invalid choices for"
+                                : "and this rank differ about whether all share memory in",
+                    text_of(ranks));
+    detail.hint = "start every rank with the same weft and the same program";
+  } else if (end == p2p::WaitEnd::broken) {
+    detail = mesh_.peer_status(ranks).detail();
+  } else {
+    if (!opens_by_rounds(*group.here) || group.here->size() <= kFew) {
+      for (const int rank : ranks)
+        if (detail.peer < 0 && !group.areas.contains(rank)) detail.peer = rank;
+    } else {
+      detail.peer = missing_rank(group);
+    }
+    detail.code = Code::timeout;
+    detail.host = mesh_.peer(std::max(0, detail.peer)).host();
+    detail.message =
+        detail.peer < 0
+            ? fmt::format("a rank has not opened the group of ranks {}", text_of(ranks))
+            : fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer,
+                          text_of(ranks), elsewhere(detail.peer), mesh_.suspicion(detail.peer));
+    detail.hint = "every rank of a group opens it, with the same list, in the same order";
+  }
+  detail.operation = "open";
+  detail.rank = local_.rank;
+  return Status(std::move(detail));
+}
+
+bool CollectiveTable::cannot_open(const Group& group) {
+  return group.nonsense_from >= 0 || other_kind(group) >= 0;
+}
+
+bool CollectiveTable::cannot_open(std::uint64_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  return cannot_open(groups_[id]);
+}
+
+std::string CollectiveTable::elsewhere(int rank) const {
+  // Prefers a group that the rank has not given up.
+  for (const bool given_up : {false, true})
+    for (const auto& [id, group] : groups_)
+      if (group.here == nullptr && group.areas.contains(rank) &&
+          group.closed.contains(rank) == given_up)
+        return fmt::format(", but one of ranks {}", group.ranks);
+  return {};
+}
+
+}  // namespace weft::detail
