@@ -36,7 +36,7 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
     bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
   deadline = resolved(world, deadline);
   agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
-                     deadline);
+                     deadline, roles.works() ? std::span<const int>() : roles.servers);
   table_.start_from(find_start(world, table_, *agreement_, deadline));
 
   if (table_.is_asynchronous())

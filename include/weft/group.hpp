@@ -52,7 +52,7 @@ class WEFT_API Group {
   /// agreed on, or from exactly the half with its first member; end this process), fenced (the
   /// other ranks have declared this one dead), timeout (names the ranks that did not answer),
   /// bad_argument (not a member), closed (the world is gone, the group is empty, or other members
-  /// have shrunk more than 256 groups further), exhausted (more than 5000 members).
+  /// have shrunk more than 256 groups further), exhausted (more than 65535 members).
   ///
   /// Only the world's group and its shrunk descendants can exclude a rank that is unreachable but
   /// may be alive. A subset that has lost such a member waits for the world's decision and never

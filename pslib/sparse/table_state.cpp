@@ -23,7 +23,7 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
                metrics) {
   deadline = resolved(world, deadline);
   agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
-                     deadline);
+                     deadline, roles.works() ? std::span<const int>() : roles.servers);
   table_.start_from(find_start(world, options.checkpoint, table,
                                roles.rank == roles.servers.front(), manifest_of(table_, 0),
                                *agreement_, deadline));

@@ -34,7 +34,7 @@ Service::Service(World& world, const Group& group, std::span<const Served> table
     workers_ += shard.workers();
     for (std::size_t peer = 0; peer < shard.peers(); ++peer)
       sources_.push_back({Kind::peers, shard.peer(peer), table, peer});
-    for (PublishedReader& other : table.agreement->others())
+    for (PublishedReader& other : table.agreement->watched())
       sources_.push_back({Kind::life, &other, table, 0});
   }
 }

@@ -100,13 +100,11 @@ class Start {
     return {kVersion, found_->manifest().version};
   }
   /// Throws on every rank if any rank has failed.
-  void check(const std::vector<Agreement::Word>& all, Agreement& agreement, Deadline deadline) {
-    const auto failed = std::ranges::find(all, std::uint64_t{kFailed},
-                                          [](const Agreement::Word& word) { return word[0]; });
-    if (failed == all.end()) return;
+  void check(const Agreement::Range& all, Agreement& agreement, Deadline deadline) {
+    if (all.most[0] != kFailed) return;  // the greatest of all
     agreement.part(deadline);
     if (failed_) throw Error(*failed_);
-    const int rank = agreement.members()[static_cast<std::size_t>(failed - all.begin())];
+    const int rank = agreement.members()[all.most_place % places_];
     ErrorDetail detail =
         error_detail(Code::system, "table",
                      fmt::format("rank {} can't use the checkpoints of table \"{}\" in {}", rank,
@@ -160,14 +158,13 @@ std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptio
     if (start.word()[0] != kVersion || start.word()[1] > newest) start.look(newest);
     const auto all = agreement.exchange(start.word(), deadline);
     start.check(all, agreement, deadline);
-    const auto [least, most] = std::ranges::minmax(all);
-    is_settled = least == most;
+    is_settled = all.least == all.most;
     if (is_settled) break;
-    if (least[0] == kNone) {  // some rank finds no complete checkpoint
+    if (all.least[0] == kNone) {  // some rank finds no complete checkpoint
       start.drop();
       break;
     }
-    newest = least[1];
+    newest = all.least[1];
   }
   start.check_same_table();
   if (options.every > 0) start.prepare();

@@ -67,6 +67,20 @@ Load load_of_exchanges(bool whole, const Choosing& choosing, const Hosts& hosts)
           .bytes_placed = (twice || !combines(kind) ? 1 : 0) * comers * each};
 }
 
+/// The ranks of `host` whose schedules stand for all of its ranks': all, or a few if there are
+/// many, since making a schedule may take a step for each rank of the group.
+std::vector<int> samples_of(const std::vector<int>& host, int root) {
+  constexpr std::size_t kMost = 32;
+  constexpr std::size_t kFew = 8;
+  if (host.size() <= kMost) return host;
+  std::vector<int> samples;
+  for (std::size_t i = 0; i < kFew; ++i)
+    samples.push_back(host[i * (host.size() - 1) / (kFew - 1)]);
+  const bool has_root = std::ranges::find(host, root) != host.end();
+  if (has_root && std::ranges::find(samples, root) == samples.end()) samples.push_back(root);
+  return samples;
+}
+
 /// The load of the schedules of one host's ranks: the root's host, or the first.
 Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts) {
   const auto has = [&](const std::vector<int>& host, int rank) {
@@ -74,10 +88,16 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
   };
   const auto busiest = std::find_if(
       hosts.begin(), hosts.end(), [&](const auto& host) { return has(host, choosing.task.root); });
+  std::vector<bool> is_near;
+  for (const int rank : *busiest) {
+    is_near.resize(std::max(is_near.size(), static_cast<std::size_t>(rank) + 1));
+    is_near[static_cast<std::size_t>(rank)] = true;
+  }
   Load load;
   std::set<int> between;
   std::set<int> within;
-  for (const int rank : *busiest) {
+  const std::vector<int> samples = samples_of(*busiest, choosing.task.root);
+  for (const int rank : samples) {
     ScheduleTask in_one = choosing.task;
     in_one.channels = 1;
     const auto schedule = make_schedule(algorithm, in_one, hosts, rank);
@@ -91,7 +111,8 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
       if (move.what == Step::What::recv_reduce) combined += bytes;
       if (move.what == Step::What::recv) placed += bytes;
       if (move.peer < 0) continue;
-      const bool near = has(*busiest, move.peer);
+      const auto peer = static_cast<std::size_t>(move.peer);
+      const bool near = peer < is_near.size() && is_near[peer];
       (near ? within : between).insert(move.round);
       if (move.what != Step::What::send) continue;
       messages += 1;
@@ -101,6 +122,9 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
     load.bytes_combined = std::max(load.bytes_combined, combined);
     load.bytes_placed = std::max(load.bytes_placed, placed);
   }
+  const double each = static_cast<double>(busiest->size()) / static_cast<double>(samples.size());
+  load.bytes_between *= each;
+  load.bytes_within *= each;
   load.hops_between = static_cast<double>(between.size());
   for (const int round : within) load.hops_within += between.contains(round) ? 0 : 1;
   if (choosing.task.kind == Kind::broadcast && algorithm != Algorithm::doubling) {

@@ -26,7 +26,7 @@ int Agreement::leader() const noexcept {
 int Agreement::awaited() const noexcept {
   if (!takes_part_ || end_ != End::none) return -1;
   if (phase_ == Phase::follows) return leader() == self_ ? -1 : leader();
-  for (int member = 0; member < size_; ++member) {
+  for (int member = first_awaited_; member < size_; ++member) {
     const bool is_asked = phase_ == Phase::prepares || at(takers_, member);
     if (is_asked && !is_out(member) && !at(answered_, member)) return member;
   }
@@ -81,6 +81,7 @@ void Agreement::lead() {
   phase_ = Phase::prepares;
   takers_.assign(places(), false);
   answered_.assign(places(), false);
+  first_awaited_ = 0;
   takers_[static_cast<std::size_t>(self_)] = answered_[static_cast<std::size_t>(self_)] = true;
   AgreementMessage message;
   message.step = Step::prepare;
@@ -90,7 +91,13 @@ void Agreement::lead() {
   advance();
 }
 
-bool Agreement::all_answered() const noexcept { return awaited() < 0; }
+// An answer that is no longer awaited stays so until the phase ends, so that all answers together
+// cost one pass over the members.
+bool Agreement::all_answered() noexcept {
+  const int member = awaited();
+  first_awaited_ = member < 0 ? size_ : member;
+  return member < 0;
+}
 
 bool Agreement::counts(const Places& takers) const noexcept {
   int count = 0;
@@ -112,17 +119,25 @@ bool Agreement::leaves_out_a_taker(const Places& kept) const noexcept {
   return false;
 }
 
+std::vector<int> Agreement::members_of(const Places& set) {
+  std::vector<int> members;
+  for (std::size_t member = 0; member < set.size(); ++member)
+    if (set[member]) members.push_back(static_cast<int>(member));
+  return members;
+}
+
 Places Agreement::connected() const {
+  const std::vector<int> own = members_of(gone_);
   Places kept(places());
-  const auto cannot_reach = [&](int a, int b) {
-    const Places& reported = a == self_ ? gone_ : reported_[static_cast<std::size_t>(a)];
-    return !reported.empty() && at(reported, b);
-  };
+  Places unreachable(places());  // for a member that is kept
   for (int member = 0; member < size_; ++member) {
-    bool fits = at(takers_, member) && !is_out(member);
-    for (int other = 0; fits && other < member; ++other)
-      fits = !at(kept, other) || !(cannot_reach(other, member) || cannot_reach(member, other));
+    const std::vector<int>& gone =
+        member == self_ ? own : reported_[static_cast<std::size_t>(member)];
+    const bool fits = at(takers_, member) && !is_out(member) && !at(unreachable, member) &&
+                      std::ranges::none_of(gone, [&](int other) { return at(kept, other); });
     kept[static_cast<std::size_t>(member)] = fits;
+    for (std::size_t i = 0; fits && i < gone.size(); ++i)
+      unreachable[static_cast<std::size_t>(gone[i])] = true;
   }
   return kept;
 }
@@ -144,6 +159,7 @@ void Agreement::advance() {
   accepted_ = ballot_;
   phase_ = Phase::proposes;
   answered_.assign(places(), false);
+  first_awaited_ = 0;
   answered_[static_cast<std::size_t>(self_)] = true;
   AgreementMessage message;
   message.step = Step::propose;
@@ -169,7 +185,7 @@ void Agreement::settle(End end) {
 /// Returns true if more members are known to have ended than before.
 bool Agreement::learn(int from, const AgreementMessage& message) {
   if (message.gone.size() != places() || message.ended.size() != places()) return false;
-  reported_[static_cast<std::size_t>(from)] = message.gone;
+  reported_[static_cast<std::size_t>(from)] = members_of(message.gone);
   bool more = false;
   for (int member = 0; member < size_; ++member) {
     if (member == self_ || !at(message.ended, member) || at(ended_, member)) continue;

@@ -88,7 +88,7 @@ class Agreement {
   void lead();
   /// The leader's next step, once all awaited answers have arrived.
   void advance();
-  bool all_answered() const noexcept;
+  bool all_answered() noexcept;
   bool counts(const Places& takers) const noexcept;
   bool leaves_out_a_taker(const Places& kept) const noexcept;
   /// The participants that can all reach each other, chosen greedily from the lowest place on.
@@ -100,6 +100,7 @@ class Agreement {
   /// Stops leading if a newer `ballot` than this rank's own was promised; or leads again with a
   /// newer ballot.
   void give_way(std::uint64_t ballot);
+  static std::vector<int> members_of(const Places& set);
   bool learn(int from, const AgreementMessage& message);
   AgreementMessage known(Step step) const;
 
@@ -123,10 +124,12 @@ class Agreement {
   // State as the leader.
   Phase phase_ = Phase::follows;
   std::uint64_t ballot_ = 0;
-  std::uint64_t newest_ = 0;      ///< newest ballot seen in any message
-  Places takers_;                 ///< members that promised
-  Places answered_;               ///< members that have answered in this phase
-  std::vector<Places> reported_;  ///< the members that each member considers gone
+  std::uint64_t newest_ = 0;  ///< newest ballot seen in any message
+  Places takers_;             ///< members that promised
+  Places answered_;           ///< members that have answered in this phase
+  int first_awaited_ = 0;     ///< answers of members before it are not awaited in this phase
+  /// The members that each member considers gone, ascending.
+  std::vector<std::vector<int>> reported_;
 };
 
 }  // namespace weft::detail

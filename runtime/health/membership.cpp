@@ -97,8 +97,8 @@ std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const Group
   if (!excluded_.ok()) finish(*entry, excluded_);
   for (std::size_t place = 0; place < group->members.size(); ++place)
     tell(*entry, static_cast<int>(place));
-  const auto strays = std::exchange(strays_, {});
-  for (const Stray& stray : strays) on_message(mesh_.peer(stray.rank), stray.bytes);
+  auto strays = std::exchange(strays_, {});
+  for (Stray& stray : strays) on_whole(stray.rank, std::move(stray.bytes));
   // Other groups may wait for the decision of this one.
   if (group->of_chain)
     for (const auto& other : undecided()) follow_up(*other);
@@ -125,12 +125,19 @@ void Membership::peer_status_known(int rank) {
 }
 
 void Membership::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  if (auto whole = parts_[peer.rank].add(bytes)) {
+    parts_.erase(peer.rank);
+    on_whole(peer.rank, *std::move(whole));
+  }
+}
+
+void Membership::on_whole(int rank, std::vector<std::byte> bytes) {
   const auto id = group_of(bytes);
   if (!id) return;
-  if (const auto entry = find(*id)) return receive(*entry, peer.rank, bytes);
+  if (const auto entry = find(*id)) return receive(*entry, rank, bytes);
   // Some strays belong to agreements that are already forgotten, and are never asked for.
   if (strays_.size() == kMostStrays) strays_.pop_front();
-  strays_.push_back({peer.rank, std::vector<std::byte>(bytes.begin(), bytes.end())});
+  strays_.push_back({rank, std::move(bytes)});
 }
 
 void Membership::receive(Entry& entry, int rank, std::span<const std::byte> bytes) {
@@ -216,7 +223,8 @@ void Membership::send_all() {
   for (std::size_t i = 0; i < out_.size(); ++i) {
     const auto [rank, bytes] = std::move(out_[i]);
     p2p::Peer& peer = mesh_.peer(rank);
-    if (!peer.gone() && peer.channel) peer.channel->send(bytes);
+    if (peer.gone() || !peer.channel) continue;
+    for (const auto& part : cut(bytes)) peer.channel->send(part);
   }
   out_.clear();
   sending_ = false;

@@ -14,6 +14,7 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "runtime/health/agreement.hpp"
+#include "runtime/health/agreement_wire.hpp"
 #include "weft/group.hpp"
 
 namespace weft::detail {
@@ -46,9 +47,6 @@ struct GroupState {
 /// on that member.
 class Membership : public std::enable_shared_from_this<Membership> {
  public:
-  /// Largest group that can shrink: a message holds up to three sets of members.
-  static constexpr std::size_t kMostMembers = 5000;
-
   /// `local` and `mesh` must outlive the object.
   Membership(p2p::LocalRank& local, p2p::Mesh& mesh)
       : local_(local), mesh_(mesh), out_of_chain_(static_cast<std::size_t>(local.size)) {}
@@ -97,6 +95,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
   std::shared_ptr<Entry> find(std::uint64_t agreement) const;
   std::vector<std::shared_ptr<Entry>> undecided() const;
   void tell(Entry& entry, int member);
+  void on_whole(int rank, std::vector<std::byte> bytes);
   void receive(Entry& entry, int rank, std::span<const std::byte> bytes);
   /// Acts on an agreement's progress: sends its messages, and finishes the agreement if it has
   /// ended.
@@ -122,7 +121,8 @@ class Membership : public std::enable_shared_from_this<Membership> {
   // The members below belong to the progress thread.
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;  ///< by GroupState::agreement()
   std::deque<std::uint64_t> decided_;                        ///< keys in entries_, the oldest first
-  std::deque<Stray> strays_;  ///< messages of groups that this rank has not made yet
+  std::map<int, JoinedParts> parts_;  ///< by rank that sends a message in several parts
+  std::deque<Stray> strays_;          ///< messages of groups that this rank has not made yet
   std::vector<std::pair<int, std::vector<std::byte>>> out_;  ///< rank and message, to be sent
   bool sending_ = false;
   std::shared_ptr<const GroupState> agreed_;  ///< the last group of the chain

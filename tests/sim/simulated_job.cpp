@@ -166,6 +166,8 @@ void SimJob::sleep(const World& world, std::chrono::nanoseconds span) {
   while (!end.passed()) state_->network.rank(world.rank()).sleep(end.when());
 }
 
+void SimJob::kill(const World& world) { state_->network.rank(world.rank()).kill(); }
+
 void SimJob::disconnect(int a, int b) { state_->network.drop(a, b); }
 
 bool SimJob::lives(int rank) const { return state_->network.rank(rank).alive(); }

@@ -59,6 +59,9 @@ class SimJob {
   /// Within a body, for the rank that runs it: lets the others go on for a while.
   void sleep(const World& world, std::chrono::nanoseconds span);
 
+  /// Within a body, for the rank that runs it: the rank dies. Does not return.
+  void kill(const World& world);
+
   /// Within a body: breaks the connection between two ranks. Both live on.
   void disconnect(int a, int b);
 

@@ -50,6 +50,11 @@ class SimRank final : public Progress, public Sleeper {
   /// The application, or its progress, does something that others can see. A rank whose time has
   /// come dies here: then its application's turn never ends.
   void count_step();
+  /// Within the application's turn, which then never ends: the rank dies.
+  void kill() {
+    steps_to_live_ = 1;
+    count_step();
+  }
 
  protected:
   void enqueue(std::function<void()> task) override;

@@ -1,0 +1,239 @@
+// A job of many ranks, each on a path of its own to every other: the memory and the messages of a
+// rank for its first collectives, a dense table's step, and the agreement on a death.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "tests/sim/simulated_job.hpp"
+#include "weft/collective.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::tests {
+namespace {
+
+constexpr int kServers = 4;
+constexpr std::int64_t kElements = 4096;  // of the table's only tensor
+
+std::uint64_t resident_bytes() {
+  std::uint64_t pages = 0;
+  std::ifstream statm("/proc/self/statm");
+  statm >> pages >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Control messages that this rank has sent.
+std::uint64_t messages_of(const World& world) {
+  std::uint64_t messages = 0;
+  for (const PathReport& path : world.report().paths) messages += path.counters.control_messages;
+  return messages;
+}
+
+/// The costs of a phase of the job.
+struct Phase {
+  std::uint64_t bytes = 0;     ///< resident, of the whole job, at most
+  std::uint64_t messages = 0;  ///< of the rank that sent the most
+  double at = 0;               ///< seconds of simulated time
+};
+
+class ManyRanks {
+ public:
+  explicit ManyRanks(int size)
+      : size_(size), victim_(size / 2), job_(size, options(), simulated_settings()) {}
+
+  void run() {
+    before_ = resident_bytes();
+    const SimOutcome outcome = job_.run([this](World& world) { live(world); });
+    EXPECT_TRUE(outcome.failures.empty()) << outcome.text;
+    EXPECT_EQ(outcome.killed, std::vector{victim_});
+    EXPECT_EQ(agreed_, size_ - 1);
+    for (const auto& [name, phase] : phases_)
+      std::cout << fmt::format("{} ranks, {}: {} KiB a rank, at most {} messages of a rank, {} s\n",
+                               size_, name, phase.bytes / 1024 / ranks(), phase.messages, phase.at);
+  }
+
+  /// Resident bytes a rank.
+  std::uint64_t bytes(const std::string& phase) const { return phases_.at(phase).bytes / ranks(); }
+  /// Control messages of the rank that sent the most in this phase.
+  std::uint64_t messages(const std::string& phase) const { return phases_.at(phase).messages; }
+
+ private:
+  static SimOptions options() {
+    SimOptions options;
+    options.event_limit = 1'000'000'000;
+    return options;
+  }
+  std::uint64_t ranks() const { return static_cast<std::uint64_t>(size_); }
+
+  void live(World& world) {
+    std::uint64_t sent = 0;
+    end_phase(world, "1 join", sent);
+    {
+      Collectives group = Collectives::open(world);
+      end_phase(world, "2 open", sent);
+      reduce(world, group);
+      end_phase(world, "3 collectives", sent);
+    }
+    train(world, sent);
+    agree(world);
+    end_phase(world, "6 agreement", sent);
+  }
+
+  void reduce(World& world, Collectives& group) const {
+    group.run(barrier()).or_throw();
+    const Tensor tensor = world.allocate(DType::i32, {1000});
+    const auto values = tensor.as<std::int32_t>();
+    std::ranges::fill(values, world.rank());
+    group.run(all_reduce(tensor, Reduction::sum)).or_throw();
+    EXPECT_TRUE(std::ranges::all_of(values, [&](int v) { return v == size_ * (size_ - 1) / 2; }));
+  }
+
+  void train(World& world, std::uint64_t& sent) {
+    pslib::ParameterServer server(world, {.dedicated_servers = kServers});
+    pslib::Table table =
+        server.table("model", {{"t", Shape{kElements}}}, pslib::Optimizer::sgd(1.0F));
+    // The servers attach to every worker.
+    end_phase(world, server.works() ? "4 table" : "4 table, server", sent);
+    if (!server.works()) {
+      pslib::Table* const tables[] = {&table};
+      return server.serve(tables).or_throw();
+    }
+    table.initialize().or_throw();
+    std::ranges::fill(table.gradient("t").as<float>(), 1.0F);
+    table.push_pull().or_throw();
+    EXPECT_EQ(table.version(), 1U);
+    const auto parameters = table.parameter("t").as<float>();
+    EXPECT_TRUE(std::ranges::all_of(parameters, [&](float v) { return v == parameters[0]; }));
+    EXPECT_LT(parameters[0], 0.0F);
+    end_phase(world, "5 step", sent);
+  }
+
+  void agree(World& world) {
+    ++trained_;
+    while (trained_ < size_) job_.sleep(world, std::chrono::milliseconds(1));
+    if (world.rank() == victim_) job_.kill(world);
+    const std::array dead{victim_};
+    while (world.alive(dead).ok()) job_.sleep(world, std::chrono::milliseconds(1));
+    const Group group = world.group().shrink().value();
+    EXPECT_EQ(group.size(), size_ - 1);
+    EXPECT_EQ(group.place_of(victim_), -1);
+    ++agreed_;
+  }
+
+  /// Counts what this rank has sent since `sent`, at some ranks: a report is long.
+  void end_phase(const World& world, const std::string& name, std::uint64_t& sent) {
+    Phase& phase = phases_[name];
+    const int some = std::max(1, size_ / 32);
+    if (world.rank() % some != 0 && world.rank() != size_ - 1) return;
+    phase.bytes = std::max(phase.bytes, resident_bytes() - std::min(resident_bytes(), before_));
+    phase.at = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+    const std::uint64_t now = messages_of(world);
+    phase.messages = std::max(phase.messages, now - sent);
+    sent = now;
+  }
+
+  const int size_;
+  const int victim_;
+  std::uint64_t before_ = 0;
+  int trained_ = 0;
+  int agreed_ = 0;
+  std::map<std::string, Phase> phases_;
+  SimJob job_;
+};
+
+TEST(SimulatedManyRanks, NeedMemoryAndMessagesThatGrowWithTheLogarithm) {
+  const int size = std::getenv("WEFT_TEST_FULL") != nullptr ? 1024 : 128;
+  const auto ranks = static_cast<std::uint64_t>(size);
+  const auto rounds = static_cast<std::uint64_t>(std::bit_width(ranks - 1));
+  ManyRanks job(size);
+  job.run();
+  EXPECT_EQ(job.messages("2 open"), rounds);
+  EXPECT_LE(job.messages("3 collectives"), 12 * rounds);
+  EXPECT_LE(job.messages("4 table"), 12 * rounds);
+  EXPECT_LE(job.messages("4 table, server"), 6 * ranks) << "it attaches to every worker";
+  EXPECT_LE(job.messages("5 step"), 16U);
+  EXPECT_LE(job.messages("6 agreement"), 5 * ranks) << "the first rank leads";
+#if !defined(__SANITIZE_ADDRESS__)
+  constexpr std::uint64_t kMiB = 1 << 20;
+  EXPECT_LT(job.bytes("3 collectives") - job.bytes("2 open"), kMiB);
+  EXPECT_LT(job.bytes("6 agreement"), 4 * kMiB);
+#endif
+}
+
+TEST(SimulatedManyRanks, AllNameTheOneThatDoesNotOpenAGroup) {
+  constexpr int kRanks = 40;
+  for (const int missing : {0, 7, kRanks - 1}) {
+    int named = 0;
+    SimJob job(kRanks, {}, simulated_settings());
+    const SimOutcome outcome = job.run([&](World& world) {
+      const auto open = [&] {
+        const Collectives group =
+            Collectives::open(world, Deadline::after(std::chrono::seconds(5)));
+      };
+      if (world.rank() == missing) return job.sleep(world, std::chrono::seconds(6));
+      try {
+        open();
+        ADD_FAILURE() << "opened without rank " << missing;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::timeout);
+        EXPECT_EQ(error.detail().peer, missing) << "rank " << world.rank() << ": " << error.what();
+        ++named;
+      }
+      job.sleep(world, std::chrono::seconds(2));
+    });
+    EXPECT_TRUE(outcome.failures.empty()) << outcome.text;
+    EXPECT_EQ(named, kRanks - 1);
+  }
+}
+
+TEST(SimulatedManyRanks, AllSeeThatOneDescribesATableDifferently) {
+  constexpr int kRanks = 21;
+  constexpr int kOdd = 13;
+  int seen = 0;
+  run_simulated(kRanks, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 2});
+    const bool is_odd = world.rank() == kOdd;
+    try {
+      (void)server.table("model", {{"t", Shape{64}}}, pslib::Optimizer::sgd(is_odd ? 0.5F : 0.25F));
+      ADD_FAILURE() << "rank " << world.rank() << " has the table";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::mismatch) << error.what();
+      EXPECT_EQ(error.detail().peer == kOdd, !is_odd) << error.what();
+      EXPECT_NE(std::string(error.what()).find("0.5"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("0.25"), std::string::npos) << error.what();
+      ++seen;
+    }
+  });
+  EXPECT_EQ(seen, kRanks);
+}
+
+TEST(SimulatedManyRanks, AMemberThatClosesTheGroupEndsCallsThatNeedIt) {
+  int ended = 0;
+  SimJob job(3, {}, simulated_settings());
+  const SimOutcome outcome = job.run([&](World& world) {
+    {
+      Collectives group = Collectives::open(world);
+      if (world.rank() != 2) {
+        const Status status = group.run(barrier());
+        EXPECT_EQ(status.code(), Code::closed) << status.text();
+        EXPECT_EQ(status.detail().peer, 2) << status.text();
+        ++ended;
+      }
+    }
+    job.sleep(world, std::chrono::seconds(1));
+  });
+  EXPECT_TRUE(outcome.failures.empty()) << outcome.text;
+  EXPECT_EQ(ended, 2);
+}
+
+}  // namespace
+}  // namespace weft::tests
