@@ -12,6 +12,8 @@ VALUES = {"Error", "ErrorDetail", "Status", "Shape", "Tensor", "Storage", "Rule"
 # Functions that describe a collective; the call that takes the description is in the table.
 DESCRIBERS = {"barrier", "broadcast", "reduce", "all_reduce", "scan", "gather", "scatter", "all_gather",
               "reduce_scatter", "all_to_all", "text"}
+# The dataflow graph belongs to no rank: tests/unit/dataflow has its errors.
+WITHOUT_A_RANK = {"definition.hpp", "graph.hpp", "partition.hpp"}
 
 
 def statements(text):
@@ -69,7 +71,8 @@ def control_calls(header):
 
 def main():
     folder, source = map(pathlib.Path, sys.argv[1:3])
-    declared = {call for header in sorted(folder.glob("*.hpp")) for call in control_calls(header)}
+    declared = {call for header in sorted(folder.glob("*.hpp"))
+                if header.name not in WITHOUT_A_RANK for call in control_calls(header)}
     tried = set(re.findall(r'\{"([\w:]+)",\s*\[', source.read_text()))
     print(f"{len(declared)} control calls in the headers, {len(tried)} in the table")
     trouble = [f"{call} is not in the table" for call in sorted(declared - tried)]
