@@ -139,7 +139,7 @@ class WEFT_API GradientBuilder {
   Graph& graph() const noexcept { return graph_; }
   const Attributes& attributes() const noexcept { return attributes_; }
   std::size_t inputs() const noexcept { return inputs_.size(); }
-  /// None if the input is left out.
+  /// Input `i`; none if it is left out.
   TensorId input(std::size_t i) const noexcept {
     return i < inputs_.size() ? inputs_[i] : TensorId{};
   }

@@ -129,7 +129,7 @@ struct Replicas {
 };
 
 /// Copies `model` once per worker. Variables, and the nodes that assign them, exist once, on a
-/// server; variables that one node assigns share a server. What the workers compute for an
+/// server; variables that one node assigns share a server. A tensor that the workers compute for an
 /// assignment is summed up there in the order of the workers, so that all placements give the same
 /// bits, and divided by their number if `mean`. The copies are called "<node>@<rank>". Nodes keep
 /// their Memory. Throws Error(bad_argument), naming the node, if one is placed on a rank already,

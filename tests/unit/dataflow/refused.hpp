@@ -14,7 +14,7 @@ struct Refusal {
   bool names(const std::string& text) const { return message.find(text) != std::string::npos; }
 };
 
-/// What `call` throws; Code::ok if it throws nothing.
+/// The error that `call` throws; Code::ok if it throws none.
 template <typename Call>
 Refusal refused(const Call& call) {
   try {
