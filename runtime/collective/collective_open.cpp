@@ -19,6 +19,9 @@ namespace {
 
 /// How long a rank waits for others before it tells so for the first time.
 constexpr std::chrono::milliseconds kQuietOpening{50};
+/// A member that has left may have opened the group before. Then all have called open(), and the
+/// messages that are missing here arrive within this time.
+constexpr std::chrono::seconds kUnderWayStill{1};
 /// In a group of up to this many ranks, a rank that waits tells all others.
 constexpr int kFew = 9;
 
@@ -118,8 +121,14 @@ p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const in
     local_.progress.help();
     return all_met(id, ranks, areas, choices);
   };
+  auto left_at = Clock::time_point::max();
   const auto lost = [&] {
-    return cannot_open(id) || (mesh_.gone_count() != 0 && !mesh_.peer_status(ranks).ok());
+    if (cannot_open(id)) return true;
+    if (mesh_.gone_count() == 0) return false;
+    const Status status = mesh_.peer_status(ranks);
+    if (status.code() != Code::peer_left) return !status.ok();
+    if (left_at == Clock::time_point::max()) left_at = Clock::now();
+    return Clock::now() - left_at > kUnderWayStill;
   };
   auto quiet = std::min<std::chrono::nanoseconds>(kQuietOpening, until.left() / 4);
   for (;; quiet *= 2) {

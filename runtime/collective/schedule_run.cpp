@@ -173,8 +173,6 @@ Status ScheduleRun::step(Links links, Reducer* reducer) noexcept {
       moved |= take_some(*link, ends_[place], links, reducer);
       if (!link->status().ok()) return link->status();
       if (link->unexpected()) return {};
-      if (!takes(place)) link->watch();
-      if (link->unexpected()) return {};
     }
   }
   return {};

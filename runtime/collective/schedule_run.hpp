@@ -54,7 +54,7 @@ class ScheduleRun {
   /// True if data is still to be received from `peer`.
   bool takes_from(int peer) const noexcept {
     const std::size_t place = schedule_.place(peer);
-    return place < ends_.size() && takes(place);
+    return place < ends_.size() && ends_[place].taken < ends_[place].takes.size();
   }
   /// True if data is still to be sent to `peer`.
   bool sends_to(int peer) const noexcept {
@@ -75,9 +75,6 @@ class ScheduleRun {
   };
   static std::size_t index(int at) noexcept { return static_cast<std::size_t>(at); }
 
-  bool takes(std::size_t place) const noexcept {
-    return ends_[place].taken < ends_[place].takes.size();
-  }
   std::size_t largest(std::span<const std::uint32_t> moves) const noexcept;
   std::uint64_t bytes(std::span<const std::uint32_t> moves) const noexcept;
   std::size_t bytes(const Step& move) const noexcept;

@@ -216,6 +216,24 @@ TEST(SimulatedManyRanks, AllSeeThatOneDescribesATableDifferently) {
   EXPECT_EQ(seen, kRanks);
 }
 
+TEST(SimulatedManyRanks, OneMayLeaveWhileOthersStillOpenTheGroup) {
+  constexpr int kRanks = 12;
+  SimOptions options;
+  options.faults.delayed = 0.3;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    options.seed = seed;
+    int opened = 0;
+    SimJob job(kRanks, options, simulated_settings());
+    const SimOutcome outcome = job.run([&](World& world) {
+      (void)Collectives::open(world);
+      ++opened;
+      if (world.rank() != 3) job.sleep(world, std::chrono::seconds(3));
+    });
+    EXPECT_TRUE(outcome.failures.empty()) << outcome.text;
+    EXPECT_EQ(opened, kRanks);
+  }
+}
+
 TEST(SimulatedManyRanks, AMemberThatClosesTheGroupEndsCallsThatNeedIt) {
   int ended = 0;
   SimJob job(3, {}, simulated_settings());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <sstream>
 #include <stdexcept>
 
@@ -115,11 +116,14 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
            count(static_cast<double>(s.published_slot)), attachment, reader)});
   // All that a table attaches is published.
   const auto each = [](std::size_t size) {
-    return [size](double ranks) { return static_cast<double>(size) * (3 * ranks - 1); };
+    return [size](double ranks) {
+      return static_cast<double>(size) * (2 * ranks + std::ceil(std::log2(ranks)));
+    };
   };
-  blocks.push_back({row("their heap", fmt::format("{} (3 N − 1)", reader), each(s.reader), bytes),
-                    row("attachments, heap", fmt::format("{} (3 N − 1)", attachment),
-                        each(s.attachment), bytes)});
+  blocks.push_back(
+      {row("their heap", fmt::format("{} (2 N + ⌈log₂ N⌉)", reader), each(s.reader), bytes),
+       row("attachments, heap", fmt::format("{} (2 N + ⌈log₂ N⌉)", attachment), each(s.attachment),
+           bytes)});
 }
 
 /// Rows for RDMA, with one queue pair per peer.
