@@ -17,7 +17,7 @@ namespace weft::conformance {
 namespace {
 
 /// Fewer rank counts under a sanitizer: four ranks show the sanitizer what two and eight would.
-#if defined(WEFT_CONFORMANCE_ON_FIRST_USE)
+#if defined(WEFT_CONFORMANCE_ON_FIRST_USE) || defined(WEFT_CONFORMANCE_RAILS)
 const std::vector<int> kRanks = kSanitized ? std::vector{4} : std::vector{2, 5};
 #else
 const std::vector<int> kRanks = kSanitized ? std::vector{4} : std::vector{1, 2, 3, 8};
@@ -40,6 +40,13 @@ std::string eager_ranks() {
   return "128";
 #endif
 }
+
+/// Rails of each path.
+#if defined(WEFT_CONFORMANCE_RAILS)
+constexpr int kRails = WEFT_CONFORMANCE_RAILS;
+#else
+constexpr int kRails = 1;
+#endif
 
 /// Means that the fabric needs from outside: a software NIC for each rank, or a network.
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
@@ -88,6 +95,7 @@ TEST_P(Conformance, Holds) {
   const Config config = Config()
                             .with(Setting::fabric, fabric())
                             .with(Setting::mesh_eager, eager_ranks())
+                            .with(Setting::rails, std::to_string(kRails))
                             .with(Setting::log, "off")
                             .with(Setting::timeout, "20s")
                             .with(Setting::arena_chunk, "4m");

@@ -90,6 +90,13 @@ bool TcpChannel::cancel_get(Get& get) noexcept {
   return true;
 }
 
+/// Should its rail fail, the answer comes again from here.
+void TcpChannel::mark_reply(Rail& rail, const Head& head) noexcept {
+  const Get* get = gets_.find(head.index);
+  rail.reply.reset();
+  if (get != nullptr) rail.reply = {head.index, get->piece, get->done};
+}
+
 bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
   Get* get = gets_.find(head.index);
   if (get == nullptr) {

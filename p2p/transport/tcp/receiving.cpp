@@ -18,17 +18,15 @@ bool TcpChannel::receive(Rail& rail) noexcept {
   bool came = false;
   Status why;
   bool brought = false;
+  bool lost_one = false;
+  std::uint32_t connection = 0;
   {
     const std::lock_guard lock(receiving_.mutex);
-    if (is_over_) return false;
+    if (is_over_ || !rail.reads) return false;
     RecordReader::State state = RecordReader::State::failed;
     try {
-      const bool was_stalled = receiving_.stalled.has_value();
       state = rail.in.turn(rail, kTurn);
-      // Records held up behind a put go on once its last piece has come.
-      if (was_stalled && !receiving_.stalled && !is_over_ && rail.index != 0 &&
-          state != RecordReader::State::failed && state != RecordReader::State::ended)
-        state = main_rail().in.turn(main_rail(), kTurn);
+      if (rail.tells) tell_taken(rail);
     } catch (const std::bad_alloc&) {
       return give_up("no memory for what it sends");
     }
@@ -39,7 +37,10 @@ bool TcpChannel::receive(Rail& rail) noexcept {
     ended =
         state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
     if (ended) {
-      is_over_ = true;
+      rail.reads = false;
+      lost_one = lanes_ && rail.in.error() != EBADMSG && has_other_rail(rail);
+      connection = rail.connection;
+      if (!lost_one) is_over_ = true;
       why = Status(ErrorDetail{
           .code = Code::path_failed,
           .operation = "path",
@@ -52,7 +53,10 @@ bool TcpChannel::receive(Rail& rail) noexcept {
     }
   }
   if (brought) rank_.local.ring();
-  if (ended) rank_.broke(peer_, true, why);
+  if (lost_one)
+    rank_.rail_broke(peer_, rail.index, connection, why.detail().message);
+  else if (ended)
+    rank_.broke(peer_, true, why);
   return came;
 }
 
@@ -80,7 +84,8 @@ std::byte* TcpChannel::place_of_put(const Head& head) const noexcept {
   return exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
 }
 
-bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places) {
+bool TcpChannel::begin_record(Rail& rail, const Head& head, std::uint64_t already,
+                              std::vector<iovec>& places) {
   switch (head.kind) {
     case Kind::put:
     case Kind::piece:
@@ -98,6 +103,7 @@ bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vect
       return true;
     }
     case Kind::reply:
+      if (already == 0) mark_reply(rail, head);
       return begin_reply(head, places);
     case Kind::message:
     case Kind::get:
@@ -156,9 +162,9 @@ bool TcpChannel::end_get(const Head& head) {
              {});
     return true;
   }
+  const Head reply = summed({.kind = Kind::reply, .index = head.index, .bytes = bytes}, {});
   Rail& rail = main_rail();
-  Record& record =
-      rail.out.add(summed({.kind = Kind::reply, .index = head.index, .bytes = bytes}, {}));
+  Record& record = lanes_ ? lane_record(reply) : rail.out.add(reply);
   record.pieces.assign(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(count));
   rail.out.flush(kTurn);
   after_sending(rail);
@@ -205,15 +211,58 @@ bool TcpChannel::is_whole(const Head& head) {
 bool TcpChannel::end_record(Rail& rail, const Head& head) {
   receiving_.brought = true;
   if (!is_whole(head)) return false;
+  if (lanes_) {
+    if (!end_by_lanes(rail, head)) return false;
+    count_finished(rail, head);
+    return true;
+  }
+  switch (head.kind) {
+    case Kind::striped:
+    case Kind::piece:
+    case Kind::taken:
+    case Kind::rail_down:
+    case Kind::rail_up:
+      return give_up("it sends by several rails, and there is one");
+    default:
+      return end_one(head);
+  }
+}
+
+bool TcpChannel::end_by_lanes(Rail& rail, const Head& head) {
+  switch (head.kind) {
+    case Kind::striped:
+      if (receiving_.striped.size() >= receiving_.pieces.size())
+        return give_up("it has too many tensors in pieces under way");
+      receiving_.striped.push_back(head);
+      return settle_stripes();
+    case Kind::piece:
+      ++receiving_.pieces[head.flags];
+      return settle_stripes();
+    case Kind::put:
+    case Kind::part:
+    case Kind::message:
+      if (!receiving_.striped.empty()) return give_up("it overtakes a tensor in pieces");
+      return end_one(head);
+    case Kind::taken:
+      return on_taken(rail, head.sequence);
+    case Kind::rail_down:
+      if (head.index >= rails_.size()) return give_up("it tells of a rail that there is not");
+      rank_.rail_said(peer_, head);
+      return true;
+    case Kind::rail_up:
+      return on_rail_up(rail, head);
+    case Kind::reply_end:
+      rail.reply.reset();
+      return end_one(head);
+    default:
+      return end_one(head);
+  }
+}
+
+bool TcpChannel::end_one(const Head& head) {
   switch (head.kind) {
     case Kind::put:
-      if (head.flags == 0) return end_put(head);
-      ++receiving_.stripes_seen;
-      if (has_all_pieces()) return end_put(head);
-      receiving_.stalled = head;
-      return true;
-    case Kind::piece:
-      return end_piece(rail);
+      return end_put(head);
     case Kind::word:
       return set_word(head);
     case Kind::get:
@@ -243,8 +292,7 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
                    std::memory_order_release);
       return true;
     case Kind::bell:
-    case Kind::reply:
-    case Kind::part:
+    default:
       break;
   }
   return true;

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,12 +27,27 @@ struct Record {
   std::vector<std::byte> copy;          ///< a longer one, or
   std::vector<GetPiece> pieces;         ///< what a get has asked for, and after it a reply_end
   bool is_small = false;
-  bool is_whole = true;  ///< a reply: all its memory was still there
-  OwnedBlock packed;     ///< what `runs` refer to, where it is a copy
+  bool is_whole = true;   ///< a reply: all its memory was still there
+  std::uint64_t put = 0;  ///< over several rails: the put that ends when this one is taken; or 0
+  OwnedBlock packed;      ///< what `runs` refer to, where it is a copy
   /// A word of a reply that is half out: the rest of what it was.
   std::array<std::byte, kSmall> rest;
   std::size_t rest_bytes = 0;
 
+  /// The payload: a small one is copied.
+  void fill(std::span<const iovec> parts, OwnedBlock owned) {
+    if (head.bytes > kSmall) {
+      runs.assign(parts.begin(), parts.end());
+      packed = std::move(owned);
+      return;
+    }
+    std::byte* to = small.data();
+    for (const iovec& part : parts) {
+      std::memcpy(to, part.iov_base, part.iov_len);
+      to += part.iov_len;
+    }
+    is_small = true;
+  }
   std::uint64_t bytes() const noexcept {
     return sizeof(Head) + head.bytes + (pieces.empty() ? 0 : sizeof(Head));
   }
@@ -64,7 +81,13 @@ class RecordRing {
     record.is_small = false;
     record.is_whole = true;
     record.rest_bytes = 0;
+    record.put = 0;
     return record;
+  }
+  /// Takes one over from another ring. Throws std::bad_alloc.
+  void add(Record&& from) {
+    const Head head = from.head;
+    std::swap(add(head), from);
   }
   void pop() noexcept {
     at(0).packed = {};

@@ -81,7 +81,7 @@ bool RecordReader::take_buffered(RecordSink& sink) {
       }
       if (!finish(sink)) return false;
     }
-    if (buffered() < sizeof(Head) || !sink.may_go_on()) break;
+    if (buffered() < sizeof(Head)) break;
     const ParsedHead parsed = parse_head(std::span(buffer_).subspan(begin_).first<sizeof(Head)>());
     begin_ += sizeof(Head);
     if (!sink.accepts(parsed.head)) return false;  // first: damage makes no sense either

@@ -30,8 +30,6 @@ class RecordSink {
   virtual bool begin(const Head& head, std::uint64_t already, std::vector<iovec>& places) = 0;
   /// The record is there. False: the path has been given up.
   virtual bool end(const Head& head) = 0;
-  /// Whether the next record of this rail may be dealt with.
-  virtual bool may_go_on() = 0;
   virtual void malformed(const char* trouble) = 0;
 };
 
@@ -48,6 +46,14 @@ class RecordReader {
   void take_any() noexcept { pipe_.expect(1); }
   /// Whether anything came since it was last asked.
   bool take_heard() noexcept { return std::exchange(heard_, false); }
+  /// The connection is another one: what had come of a record is gone.
+  void restart() noexcept {
+    begin_ = end_ = next_ = 0;
+    left_ = 0;
+    in_payload_ = heard_ = false;
+    error_ = 0;
+    places_.clear();
+  }
   /// The errno behind State::failed.
   int error() const noexcept { return error_; }
   /// The places that the payload under way goes to, for a caller that has to take them away.

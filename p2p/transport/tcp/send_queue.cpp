@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/stop_point.hpp"
@@ -104,6 +106,14 @@ Record& SendQueue::add(const Head& head) {
 Record& SendQueue::add_urgent(const Head& head) {
   was_urgent_ = true;
   return urgent_.add(head);
+}
+
+void SendQueue::add(Record&& record) {
+  const Kind kind = record.head.kind;
+  ring_.add(std::move(record));
+  ++begun_;
+  if (kind == Kind::part) ++parts_;
+  if (is_of_messages(kind)) ++messages_;
 }
 
 Record* SendQueue::find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept {
@@ -246,15 +256,28 @@ void SendQueue::advance(const Gathered& gathered, std::size_t bytes) noexcept {
 
 /// The next one is out.
 void SendQueue::pop() noexcept {
-  if (!has_begun() && !urgent_.empty()) return urgent_.pop();
+  if (!has_begun() && !urgent_.empty()) return leave(urgent_);
   if (ring_.at(0).head.kind == Kind::part) --parts_;
   if (is_of_messages(ring_.at(0).head.kind)) --messages_;
-  ring_.pop();
+  leave(ring_);
   // Records in this ring are the last ones begun.
   sent_.store(begun_ - ring_.size(), std::memory_order_release);
 }
 
+/// The first of the ring is out.
+void SendQueue::leave(RecordRing& ring) noexcept {
+  Record& out = ring.at(0);
+  // One that can't be remembered could not be sent again: the rail's connection is given up.
+  if (keeps_ && out.head.kind != Kind::taken) try {
+      kept_.add(std::move(out));
+    } catch (const std::bad_alloc&) {
+      error_ = ENOMEM;
+    }
+  ring.pop();
+}
+
 void SendQueue::drop() noexcept {
+  while (!kept_.empty()) kept_.pop();
   while (!ring_.empty()) ring_.pop();
   while (!urgent_.empty()) urgent_.pop();
   parts_ = messages_ = 0;

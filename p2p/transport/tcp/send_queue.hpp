@@ -57,6 +57,52 @@ class SendQueue {
   /// Nothing that waits is read any more.
   void drop() noexcept;
 
+  // Where there are several rails.
+  /// Before the first record: each stays, once it is out, until the peer has taken it. All records
+  /// are then added and flushed.
+  void keep() noexcept { keeps_ = true; }
+  /// Throws std::bad_alloc.
+  void add(Record&& record);
+  void add_urgent(Record&& record) { urgent_.add(std::move(record)); }
+  /// Whether a record counts among those that the other end takes.
+  static bool is_counted(Kind kind) noexcept {
+    return kind != Kind::taken && kind != Kind::reply;  // the latter's reply_end is
+  }
+  /// The peer has taken that many of this connection's records: calls `on` for each that is new.
+  /// False: it can't have taken so many.
+  template <typename On>
+  bool taken(std::uint64_t count, const On& on) {
+    if (count < taken_ || count - taken_ > kept_.size()) return false;
+    for (; taken_ < count; ++taken_) {
+      on(kept_.at(0));
+      kept_.pop();
+    }
+    return true;
+  }
+  /// Whether the peer is still to take any.
+  bool holds_any() const noexcept { return !kept_.empty() || !ring_.empty() || !urgent_.empty(); }
+  /// The connection is over: hands over what the peer has not taken, in order, as it was before it
+  /// was sent, and forgets it.
+  template <typename On>
+  void take_back(const On& on) {
+    const bool begun = has_begun();
+    const auto hand_over = [&on](RecordRing& ring) {
+      Record& record = ring.at(0);
+      record.done = record.rest_bytes = 0;
+      record.is_whole = true;
+      on(std::move(record));
+      ring.pop();
+    };
+    while (!kept_.empty()) hand_over(kept_);
+    if (begun) hand_over(ring_);
+    while (!urgent_.empty()) hand_over(urgent_);
+    while (!ring_.empty()) hand_over(ring_);
+    parts_ = messages_ = 0;
+    taken_ = 0;
+    lacks_room_ = false;
+    error_ = 0;
+  }
+
   int error() const noexcept { return error_; }
   /// Before the first record: heads that are made here have a checksum.
   void use_checksums() noexcept { checksums_ = true; }
@@ -72,11 +118,15 @@ class SendQueue {
   bool gather_reply(Record& record, std::uint64_t skip, Gathered& into) noexcept;
   void advance(const Gathered& gathered, std::size_t bytes) noexcept;
   void pop() noexcept;
+  void leave(RecordRing& ring) noexcept;
 
   Pipe& pipe_;
   const Exports& exports_;
   RecordRing ring_;
   RecordRing urgent_;
+  RecordRing kept_;  ///< out, and not taken yet; in their order on the wire
+  std::uint64_t taken_ = 0;
+  bool keeps_ = false;
   std::size_t parts_ = 0;     ///< in the ring
   std::size_t messages_ = 0;  ///< in the ring
   std::uint64_t begun_ = 0;

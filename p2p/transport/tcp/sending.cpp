@@ -71,7 +71,7 @@ Status TcpChannel::put(PutWork& work) noexcept {
   work.requests = 1;
   const std::lock_guard lock(sending_.mutex);
   if (has_failed()) return broken("put");
-  if (is_to_be_striped(payload)) return put_in_stripes(work, head, payload.all());
+  if (lanes_) return put_by_lanes(work, head, payload);
   Rail& rail = main_rail();
   const Status status = send_put(rail, head, payload.all(), std::move(payload.packed), !work.more);
   if (!status.ok()) return status;
@@ -85,10 +85,8 @@ Status TcpChannel::put(PutWork& work) noexcept {
   return {};
 }
 
-/// The next `bytes` of the runs, but for the `skipped` first, go into `some`; what is left follows
-/// in both.
-static std::size_t take_runs(std::span<const iovec>& runs, std::size_t& skipped,
-                             std::uint64_t bytes, std::span<iovec> some) noexcept {
+std::size_t TcpChannel::take_runs(std::span<const iovec>& runs, std::size_t& skipped,
+                                  std::uint64_t bytes, std::span<iovec> some) noexcept {
   std::size_t count = 0;
   while (bytes > 0) {
     const iovec& run = runs.front();
@@ -148,17 +146,7 @@ Status TcpChannel::send_record(Rail& rail, const Head& unsummed, std::span<const
     try {
       Record& record = out.add(head);
       record.done = done;
-      if (head.bytes <= Record::kSmall) {
-        std::byte* to = record.small.data();
-        for (const iovec& run : runs) {
-          std::memcpy(to, run.iov_base, run.iov_len);
-          to += run.iov_len;
-        }
-        record.is_small = true;
-      } else {
-        record.runs.assign(runs.begin(), runs.end());
-        record.packed = std::move(packed);
-      }
+      record.fill(runs, std::move(packed));
     } catch (const std::bad_alloc&) {
       if (done == 0 && may_be_full) return full();
       (void)give_up("no memory to remember a put that is half out");
@@ -189,6 +177,8 @@ static bool may_go_first(const SendQueue& out, Kind kind,
 void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> payload) noexcept {
   Rail& rail = main_rail();
   SendQueue& out = rail.out;
+  if (lanes_)
+    return transmit_by_lanes(unsummed, payload, may_go_first(out, unsummed.kind, payload));
   const iovec run{const_cast<std::byte*>(payload.data()), payload.size()};
   const std::span parts(&run, payload.empty() ? 0U : 1U);
   const Head head = summed(unsummed, parts);
@@ -235,7 +225,7 @@ void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify)
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.
   SendQueue& out = main_rail().out;
-  if (Record* record = out.find_urgent(Kind::word, word.address, word.key)) {
+  if (Record* record = find_waiting(Kind::word, word.address, word.key)) {
     record->head.sequence = value;
     record->head = summed(record->head, {});
     return;
@@ -244,7 +234,10 @@ void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify)
   if (notify != Notify::deferred || !rank_.sockets.are_polled()) return transmit(head, {});
   // A packet of its own costs more than all else about a small put.
   try {
-    out.add_urgent(summed(head, {}));
+    if (lanes_)
+      lane_record(summed(head, {}));
+    else
+      out.add_urgent(summed(head, {}));
   } catch (const std::bad_alloc&) {
     return (void)give_up("no memory to remember a word that it is to get");
   }
@@ -254,7 +247,7 @@ void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify)
 void TcpChannel::notify() noexcept {
   const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return;
-  if (main_rail().out.find_urgent(Kind::bell, 0, 0) != nullptr) return;
+  if (find_waiting(Kind::bell, 0, 0) != nullptr) return;
   transmit({.kind = Kind::bell}, {});
 }
 
@@ -275,6 +268,7 @@ bool TcpChannel::flush_rail(Rail& rail) noexcept {
     const std::uint64_t before = rail.out.sent();
     moved = rail.out.flush(kTurn);
     after_sending(rail);
+    if (lanes_) feed_or_give_up(rail);
     if (rail.out.sent() == before) return moved;
   }
   rank_.local.ring();  // who waits for a source

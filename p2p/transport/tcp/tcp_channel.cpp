@@ -1,6 +1,7 @@
 #include "p2p/transport/tcp/tcp_channel.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,10 +11,17 @@
 
 namespace weft::p2p::tcp {
 
+IpAddress address_of_peer(int socket) noexcept {
+  SocketAddress address;
+  if (::getpeername(socket, address.get(), &address.size) != 0) return {};
+  return ip_address_of(*address.get());
+}
+
 TcpChannel::Rail::Rail(TcpChannel& owner, Pipe connection, std::size_t number)
     : channel(owner),
       index(number),
       pipe(std::move(connection)),
+      address(address_of_peer(pipe.in())),
       out(pipe, owner.exports_),
       in(pipe) {}
 
@@ -35,6 +43,13 @@ void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
     const std::scoped_lock locks(sending_.mutex, receiving_.mutex);
     checksums_ = checksums;
     rails_ = std::move(made);
+    if (rails_.size() > 1) {
+      lanes_ = std::make_unique<Lanes>();
+      for (const auto& rail : rails_) {
+        rail->out.keep();
+        lanes_->pool.use(rail->index, true);
+      }
+    }
   }
   {
     const std::lock_guard lock(sending_.mutex);
@@ -48,17 +63,21 @@ void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
     }
     sending_.unsent = {};
   }
-  for (const auto& rail : rails_) {
-    rank_.sockets.add(rail->pipe.in(), rail->pipe.out(), *rail);
-    rail->is_watched = true;
-    if (rail->waits.load()) rank_.sockets.want_room(rail->pipe.in(), true);
-  }
+  for (const auto& rail : rails_) watch(*rail);
+}
+
+void TcpChannel::watch(Rail& rail) {
+  rank_.sockets.add(rail.pipe.in(), rail.pipe.out(), rail);
+  rail.is_watched = true;
+  if (rail.waits.load()) rank_.sockets.want_room(rail.pipe.in(), true);
 }
 
 void TcpChannel::unwatch() noexcept {
-  for (const auto& rail : rails_)
-    if (std::exchange(rail->is_watched, false))
-      rank_.sockets.remove(rail->pipe.in(), rail->pipe.out());
+  for (const auto& rail : rails_) unwatch(*rail);
+}
+
+void TcpChannel::unwatch(Rail& rail) noexcept {
+  if (std::exchange(rail.is_watched, false)) rank_.sockets.remove(rail.pipe.in(), rail.pipe.out());
 }
 
 bool TcpChannel::export_region(std::uint32_t chunk) {
@@ -107,6 +126,7 @@ void TcpChannel::fail(Status why) noexcept {
     const std::lock_guard lock(sending_.mutex);
     state_.store(State::failed, std::memory_order_release);
     for (const auto& rail : rails_) rail->out.drop();
+    if (lanes_) lanes_->drop();
     sending_.unsent = {};
   }
   {
@@ -128,7 +148,14 @@ bool TcpChannel::take_heard() noexcept {
     }
     receive(*rail);
   }
-  return heard_.exchange(false, std::memory_order_relaxed);
+  if (heard_.exchange(false, std::memory_order_relaxed)) return true;
+  if (lanes_) {
+    // The network of the signs of life may be another one than that of the rails that are left.
+    const std::lock_guard lock(sending_.mutex);
+    if (is_open() && find_waiting(Kind::bell, 0, 0) == nullptr)
+      transmit({.kind = Kind::bell, .flags = kTell}, {});
+  }
+  return false;
 }
 
 bool TcpChannel::drain() noexcept {
@@ -140,19 +167,8 @@ bool TcpChannel::drain() noexcept {
 }
 
 std::optional<Status> TcpChannel::poll_put(std::uint64_t posted) noexcept {
-  const bool delivered = (posted & kDelivered) != 0;
-  std::uint64_t number = posted & ~(kDelivered | kStriped);
-  if ((posted & kStriped) == 0) return outcome_of(number, delivered);
-  const std::uint64_t stripe = number;
-  number = stripe_end(stripe);
-  if (number == 0) {
-    if (has_failed()) return broken("put");
-    flush();
-    rank_.sockets.poll_once();
-    number = stripe_end(stripe);
-  }
-  if (number == 0) return std::nullopt;
-  return outcome_of(number, delivered);
+  if (lanes_) return outcome_by_lanes(posted);
+  return outcome_of(posted & ~kDelivered, (posted & kDelivered) != 0);
 }
 
 std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivered) noexcept {
@@ -178,6 +194,7 @@ std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivere
 bool TcpChannel::is_idle() noexcept {
   // A peer that has closed its end has read all that it will read, and answers no more.
   if (!is_open() || is_over_.load()) return true;
+  if (lanes_) return is_idle_by_lanes();
   {
     // From now on only answers to the peer are sent.
     const std::lock_guard lock(sending_.mutex);

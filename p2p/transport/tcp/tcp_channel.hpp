@@ -3,7 +3,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,11 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "p2p/transport/address/ip_address.hpp"
 #include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/lanes.hpp"
 #include "p2p/transport/tcp/message_inbox.hpp"
 #include "p2p/transport/tcp/pending_gets.hpp"
 #include "p2p/transport/tcp/pipe.hpp"
@@ -38,8 +42,31 @@ struct TcpRank {
   std::function<void(int peer, bool ended, const Status& why)> broke;
   /// Any thread: control messages of the peer have come; take them by take_messages().
   std::function<void(int peer)> has_message;
+  /// Any thread: one of several rails has failed; TcpChannel::lose_rail() is to be called.
+  std::function<void(int peer, std::size_t rail, std::uint32_t connection, const std::string& why)>
+      rail_broke;
+  /// Any thread: the peer tells of a rail; TcpChannel::on_rail_said() is to be called.
+  std::function<void(int peer, const Head& head)> rail_said;
   FirstUse& first_use;
 };
+
+/// News of a rail for the fabric.
+struct RailEvent {
+  enum class Kind : std::uint8_t { none, down, up, path_lost };
+  Kind kind = Kind::none;
+  std::size_t rail = 0;
+  std::string why = {};
+  IpAddress address = {};  ///< of the peer
+  Status status = {};      ///< path_lost: it was the last one
+};
+
+/// A rail as reports show it.
+struct RailState {
+  IpAddress address{};  ///< of the peer
+  bool is_up = true;
+};
+
+IpAddress address_of_peer(int socket) noexcept;
 
 /// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.
 class TcpChannel final : public Channel, private GetEngine {
@@ -81,11 +108,24 @@ class TcpChannel final : public Channel, private GetEngine {
   /// Progress thread: the connections are looked at no more.
   void unwatch() noexcept;
 
+  // Of several rails; all by the progress thread.
+  /// The rail has failed, if this is still its connection: its share goes by the others once the
+  /// peer knows.
+  RailEvent lose_rail(std::size_t rail, std::uint32_t connection, std::string why);
+  /// A record of the peer's about a rail.
+  RailEvent on_rail_said(const Head& head);
+  /// A rail that was lost has a connection again; `called` by this end. Whether it is up at once.
+  bool renew_rail(std::size_t rail, Pipe pipe, bool called);
+  /// Gives up a rail whose data was not acknowledged for `patience`, if another one works. Called
+  /// again and again; `since_last` call.
+  RailEvent check_rails(std::chrono::nanoseconds since_last, std::chrono::nanoseconds patience);
+  bool has_several_rails() const noexcept { return lanes_ != nullptr; }
+  std::vector<RailState> rails() const;
+
  private:
   enum class State : std::uint8_t { unopened, open, failed };
-  // Flags in `posted` besides the number. kDelivered: poll_put() waits for the peer's ack.
+  // A flag in `posted` besides the number: poll_put() waits for the peer's ack.
   static constexpr std::uint64_t kDelivered = std::uint64_t{1} << 63;
-  static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
   static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
   static constexpr std::size_t kMostRuns = 256;    ///< of a put that is not packed
   /// Sent or received at a time, so that others get their turn: a mebibyte, with what is before and
@@ -97,7 +137,11 @@ class TcpChannel final : public Channel, private GetEngine {
   static constexpr std::size_t kPart = 4u << 20;
   static constexpr std::size_t kPartsAtOnce = 2;  ///< by the thread that puts
 
-  /// One connection.
+  /// fencing: given up here, and the peer's word is to come; proving: connected anew by the peer,
+  /// whose first record is to come.
+  enum class Link : std::uint8_t { up, fencing, down, proving };
+
+  /// One connection, or one after another.
   struct Rail final : Ready, RecordSink {
     Rail(TcpChannel& owner, Pipe connection, std::size_t number);
 
@@ -106,20 +150,42 @@ class TcpChannel final : public Channel, private GetEngine {
     bool waits_for_room() const noexcept override { return waits.load(std::memory_order_relaxed); }
     bool accepts(const Head& head) override { return channel.is_undamaged(head); }
     bool begin(const Head& head, std::uint64_t already, std::vector<iovec>& places) override {
-      return channel.begin_record(head, already, places);
+      return channel.begin_record(*this, head, already, places);
     }
     bool end(const Head& head) override { return channel.end_record(*this, head); }
-    bool may_go_on() override { return index != 0 || !channel.receiving_.stalled; }
     void malformed(const char* trouble) override { channel.malformed(trouble); }
 
     TcpChannel& channel;
     const std::size_t index;
     Pipe pipe;
+    IpAddress address;  ///< of the peer
     SendQueue out;
     RecordReader in;
     std::atomic<bool> waits{false};  ///< something waits for room
     bool is_watched = false;         ///< the progress thread's
-    std::uint64_t pieces = 0;        ///< of striped puts, that have come
+
+    // Of several rails. Changed under both locks, read under either.
+    std::atomic<Link> link{Link::up};
+    std::uint32_t connection = 0;  ///< counts the rail's connections
+    std::optional<Pipe> next;      ///< came before the end of the last one was told
+    std::string why;               ///< it was lost
+    // The receiving side's.
+    bool reads = true;
+    bool tells = false;          ///< the peer is to hear what was taken
+    std::uint64_t finished = 0;  ///< records of this connection
+    std::uint64_t reported = 0;  ///< of these
+    struct Reply {
+      std::uint64_t get = 0;
+      std::size_t piece = 0;
+      std::uint64_t done = 0;
+    };
+    std::optional<Reply> reply;  ///< that is under way, as the get was before it
+    // The progress thread's.
+    std::chrono::nanoseconds stalled{};  ///< for how long it has carried nothing
+
+    bool is_in_use() const noexcept {
+      return link.load() == Link::up || link.load() == Link::proving;
+    }
   };
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
   bool has_failed() const noexcept {
@@ -139,25 +205,58 @@ class TcpChannel final : public Channel, private GetEngine {
   /// Without memory to remember it, the path is given up.
   void transmit(const Head& head, std::span<const std::byte> payload) noexcept;
   void post(Head head, std::span<const std::byte> payload = {});
-  Rail& main_rail() noexcept { return *rails_.front(); }
+  Rail& main_rail() noexcept { return *rails_[main_]; }
   Status send_put(Rail& rail, const Head& head, std::span<const iovec> runs, OwnedBlock packed,
                   bool at_once);
   Status send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
                      OwnedBlock packed, bool may_be_full, bool at_once);
 
-  // striping.cpp
-  using Ends = std::vector<std::uint64_t>;
+  static std::size_t take_runs(std::span<const iovec>& runs, std::size_t& skipped,
+                               std::uint64_t bytes, std::span<iovec> some) noexcept;
+  void watch(Rail& rail);
+  void unwatch(Rail& rail) noexcept;
+
+  // lanes.cpp; with sending_.mutex held, but for the last two.
   bool is_to_be_striped(const Payload& payload) const noexcept;
-  Status put_in_stripes(PutWork& work, const Head& head, std::span<const iovec> runs);
-  /// The put's own record once all of its pieces are out; 0: they are not.
-  std::uint64_t stripe_end(std::uint64_t stripe) noexcept;
-  bool has_all_pieces() const noexcept;
-  bool end_piece(Rail& rail);
+  Status put_by_lanes(PutWork& work, const Head& unsummed, Payload& payload) noexcept;
+  std::uint64_t add_striped(const Head& put, const iovec& run);
+  void add_put(const Head& put, Payload& payload, std::uint64_t number);
+  Record& lane_record(const Head& head);
+  void transmit_by_lanes(const Head& unsummed, std::span<const std::byte> payload,
+                         bool may_overtake) noexcept;
+  void send_by(Rail& rail, const Head& head) noexcept;
+  Record* find_waiting(Kind kind, std::uint64_t address, std::uint32_t key) noexcept;
+  void flush_main() noexcept;
+  void feed(Rail& rail);
+  void feed_or_give_up(Rail& rail) noexcept;
+  void feed_all();
+  void release_held();
+  bool drop_taken(Rail& rail, std::uint64_t count);
+  std::optional<Status> outcome_by_lanes(std::uint64_t number) noexcept;
+  bool is_idle_by_lanes() noexcept;
+
+  // rails.cpp; with both mutexes held.
+  bool has_other_rail(const Rail& rail) const noexcept;
+  std::optional<std::size_t> first_up() const noexcept;
+  void fence_rail(Rail& rail, std::string why);
+  bool send_again(Rail& rail, std::uint64_t taken);
+  void use_rail(Rail& rail);
+
+  // Of several rails; with receiving_.mutex held.
+  bool end_by_lanes(Rail& rail, const Head& head);
+  bool on_taken(Rail& rail, std::uint64_t count);
+  bool on_rail_up(Rail& rail, const Head& head);
+  void tell_taken(Rail& rail);
+  void count_finished(Rail& rail, const Head& head) noexcept;
+  bool settle_stripes();
+  void mark_reply(Rail& rail, const Head& head) noexcept;
 
   // receiving.cpp; with receiving_.mutex held, but for receive().
   bool receive(Rail& rail) noexcept;
-  bool begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places);
+  bool begin_record(Rail& rail, const Head& head, std::uint64_t already,
+                    std::vector<iovec>& places);
   bool end_record(Rail& rail, const Head& head);
+  bool end_one(const Head& head);
   bool begin_reply(const Head& head, std::vector<iovec>& places);
   bool end_put(const Head& head);
   bool end_get(const Head& head);
@@ -188,16 +287,14 @@ class TcpChannel final : public Channel, private GetEngine {
     std::vector<std::pair<Head, std::vector<std::byte>>> unsent;  ///< until there is a connection
     std::uint64_t ack_asked = 0;                                  ///< for all up to this one
     std::optional<std::uint64_t> last_said;                       ///< of a rank that goes
-    std::vector<Ends> stripe_ends;  ///< of the last striped puts: by rail its record
-    std::uint64_t stripes = 0;
   };
   /// The receiving side.
   struct Receiving {
     std::mutex mutex;
     std::array<std::byte, kMostMessage> message;  ///< or a get's pieces, as they come
-    std::optional<Head> stalled;                  ///< a put whose pieces have not all come
-    std::uint64_t stripes_seen = 0;
-    bool brought = false;  ///< something that a waiting thread may want
+    std::deque<Head> striped;                     ///< puts whose pieces have not all come
+    std::array<std::uint64_t, 256> pieces{};      ///< that have come, by the stripe's low bits
+    bool brought = false;                         ///< something that a waiting thread may want
   };
   Sending sending_;
   Receiving receiving_;
@@ -211,6 +308,9 @@ class TcpChannel final : public Channel, private GetEngine {
   std::atomic<bool> is_over_{false};  ///< nothing is received any more
 
   bool checksums_ = false;                    ///< set by open()
+  std::unique_ptr<Lanes> lanes_;              ///< set by open(), for several rails
+  std::size_t main_ = 0;                      ///< the rail of all records but pieces
+  std::vector<Head> later_;                   ///< the progress thread's: told too early
   std::vector<std::unique_ptr<Rail>> rails_;  ///< set by open(); the first to go
 };
 

@@ -1,6 +1,8 @@
 #include "p2p/transport/tcp/tcp_fabric.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,10 +23,31 @@ constexpr std::chrono::milliseconds kDrainTimeout{1000};
 constexpr std::chrono::milliseconds kUntilWhy{1000};
 constexpr std::chrono::milliseconds kUntilLast{100};
 constexpr std::chrono::milliseconds kEndings{10};
+/// How often rails are checked for silence, and how long that is borne while another rail works: a
+/// part of WEFT_DEAD_AFTER, within limits.
+constexpr std::chrono::milliseconds kRailCheck{50};
+constexpr int kRailPatience = 20;
+constexpr std::chrono::milliseconds kLeastRailPatience{200};
+constexpr std::chrono::milliseconds kMostRailPatience{2000};
 
 constexpr const char* kLinkHint =
     "is its host up, and the network between the hosts? WEFT_DEAD_AFTER sets how long a silence is "
     "borne";
+
+/// The kernel notices that a connection without traffic is cut: the network of the wireup
+/// connection may be another one.
+void keep_alive(int socket, std::chrono::nanoseconds dead_after) {
+  const auto set = [socket](int level, int option, std::int64_t value) {
+    const auto number = static_cast<int>(std::clamp<std::int64_t>(value, 1, 3600));
+    ::setsockopt(socket, level, option, &number, sizeof number);
+  };
+  constexpr int kProbes = 3;
+  const std::int64_t span = std::chrono::duration_cast<std::chrono::seconds>(dead_after).count();
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, span / 2);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, span / 2 / kProbes);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+}
 
 Status taken_for_dead(int rank, std::string why, const char* hint = "") {
   return Status(ErrorDetail{.code = Code::peer_failed,
@@ -44,10 +67,12 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
       terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value()),
               .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
               .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
+      dead_after_(config.time(Setting::dead_after)),
       connector_(local, progress, *this, config),
       first_use_(local, events, connector_,
                  static_cast<int>(config.integer(Setting::mesh_eager).value())),
-      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
+      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }),
+      rails_(progress, kRailCheck, [this](std::uint64_t) { check_rails(); }) {}
 
 Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   const auto from = own.fabrics.find<TcpAddress>(kind());
@@ -97,6 +122,22 @@ void TcpFabric::start() {
           },
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
+      .rail_broke =
+          [this](int peer, std::size_t rail, std::uint32_t connection, const std::string& why) {
+            progress_.post([this, peer, rail, connection, why] {
+              Partner& partner = this->partner(peer);
+              if (partner.has_ended || partner.channel == nullptr) return;
+              on_rail(partner, partner.channel->lose_rail(rail, connection, why));
+            });
+          },
+      .rail_said =
+          [this](int peer, const Head& head) {
+            progress_.post([this, peer, head] {
+              Partner& partner = this->partner(peer);
+              if (partner.has_ended || partner.channel == nullptr) return;
+              on_rail(partner, partner.channel->on_rail_said(head));
+            });
+          },
       .first_use = first_use_});
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     {
@@ -157,7 +198,19 @@ void TcpFabric::said(int rank, std::span<const std::byte> message) {
 
 void TcpFabric::brought(int rank, DataConnection connection) {
   Partner& partner = this->partner(rank);
-  if (partner.is_connected || partner.has_ended) return;
+  if (partner.has_ended) return;
+  if (partner.is_connected) {
+    if (partner.channel == nullptr || !partner.channel->has_several_rails()) return;
+    const auto rail = static_cast<std::size_t>(connection.rail);
+    const bool was_called = connection.was_called;
+    try {
+      if (partner.channel->renew_rail(rail, pipe_of(partner, std::move(connection)), !was_called))
+        on_rail(partner, {.kind = RailEvent::Kind::up, .rail = rail});
+    } catch (const Error& error) {
+      events_.short_of(error);
+    }
+    return;
+  }
   partner.rails.try_emplace(connection.rail, std::move(connection));
   if_complete(partner);
 }
@@ -166,19 +219,51 @@ void TcpFabric::if_complete(Partner& partner) {
   if (!partner.terms || partner.is_connected || partner.rails.size() < partner.terms->rails) return;
   if (partner.channel == nullptr) return;  // there was no memory for it, or this rank leaves
   std::vector<Pipe> rails;
-  for (auto& [rail, connection] : partner.rails) {
-    const ConnectionKeys& keys = connection.keys;
-    if (partner.terms->encrypts == 0)
-      rails.emplace_back(std::move(connection.socket));
-    else if (connection.was_called)
-      rails.emplace_back(std::move(connection.socket),
-                         RecordCipher(keys.to_client, keys.to_server));
-    else
-      rails.emplace_back(std::move(connection.socket),
-                         RecordCipher(keys.to_server, keys.to_client));
-  }
+  for (auto& [rail, connection] : partner.rails)
+    rails.push_back(pipe_of(partner, std::move(connection)));
   partner.rails.clear();
   up(partner, std::move(rails));
+}
+
+Pipe TcpFabric::pipe_of(const Partner& partner, DataConnection connection) const {
+  if (terms_.rails > 1 && dead_after_) keep_alive(connection.socket.get(), *dead_after_);
+  const ConnectionKeys& keys = connection.keys;
+  if (partner.terms->encrypts == 0) return Pipe(std::move(connection.socket));
+  if (connection.was_called)
+    return {std::move(connection.socket), RecordCipher(keys.to_client, keys.to_server)};
+  return {std::move(connection.socket), RecordCipher(keys.to_server, keys.to_client)};
+}
+
+void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
+  switch (event.kind) {
+    case RailEvent::Kind::none:
+      return;
+    case RailEvent::Kind::path_lost:
+      return on_broke(partner, true, event.status);
+    case RailEvent::Kind::up:
+      local_.log->info(Subsystem::path, "rail {} to rank {} is back", event.rail, partner.rank);
+      return;
+    case RailEvent::Kind::down:
+      local_.log->warn(Subsystem::path,
+                       "rail {} to rank {} ({}) is lost, its share goes by the others: {}",
+                       event.rail, partner.rank, text(event.address), event.why);
+      if (local_.rank > partner.rank)
+        connector_.call_again_for_data(partner.rank, static_cast<int>(event.rail), event.address);
+  }
+}
+
+void TcpFabric::check_rails() {
+  using std::chrono::milliseconds;
+  const auto now = Clock::now();
+  const auto since_last = now - std::exchange(rails_checked_, now);
+  // This process may have been stopped.
+  if (since_last > 4 * kRailCheck) return;
+  const auto patience = std::clamp<std::chrono::nanoseconds>(
+      dead_after_.value_or(kRailPatience * kMostRailPatience) / kRailPatience, kLeastRailPatience,
+      kMostRailPatience);
+  for (Partner& partner : partners_)
+    if (partner.channel != nullptr && partner.is_connected && !partner.has_ended)
+      on_rail(partner, partner.channel->check_rails(since_last, patience));
 }
 
 void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
@@ -190,6 +275,7 @@ void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
     return lose(partner, error.status());
   }
   partner.is_connected = true;
+  if (partner.channel->has_several_rails()) rails_.start();
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);
 }

@@ -64,6 +64,9 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void start();
   void if_complete(Partner& partner);
   void up(Partner& partner, std::vector<Pipe> rails);
+  Pipe pipe_of(const Partner& partner, DataConnection connection) const;
+  void on_rail(Partner& partner, const RailEvent& event);
+  void check_rails();
   void connect_to_itself(Partner& partner);
   void take_messages(Partner& partner);
   void on_broke(Partner& partner, bool ended, const Status& why);
@@ -75,12 +78,15 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   ProgressThread& progress_;
   FabricEvents& events_;
   const Terms terms_;  ///< of this rank
+  const std::optional<std::chrono::nanoseconds> dead_after_;
   std::string why_not_;
   Connector connector_;
   FirstUse first_use_;
   std::optional<Sockets> sockets_;  ///< once a peer is reached by this fabric
   std::optional<TcpRank> shared_;
   Timer endings_;
+  Timer rails_;  ///< while a path has several
+  Clock::time_point rails_checked_;
   std::mutex channels_mutex_;  ///< guards the channels of partners_ against who gives memory back
   std::vector<Partner> partners_;  ///< by rank
   AdoptedMemory::Listener given_back_;

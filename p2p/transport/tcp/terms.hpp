@@ -12,7 +12,7 @@ namespace weft::p2p::tcp {
 /// By the connector, from both ends. Where the two differ, what either asks for is done, by as many
 /// rails as both have.
 struct Terms {
-  static constexpr std::uint32_t kType = 0x74637032;
+  static constexpr std::uint32_t kType = 0x74637033;
 
   std::uint32_t type = kType;
   std::uint16_t rails = 1;

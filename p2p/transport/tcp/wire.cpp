@@ -30,6 +30,10 @@ const char* trouble_with(const Head& head) noexcept {
     case Kind::reply_end:
     case Kind::ack_wanted:
     case Kind::ack:
+    case Kind::striped:
+    case Kind::taken:
+    case Kind::rail_down:
+    case Kind::rail_up:
       break;
   }
   return head.bytes == 0 ? nullptr : "it has a payload where none belongs";

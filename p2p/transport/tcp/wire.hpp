@@ -13,7 +13,7 @@ namespace weft::p2p::tcp {
 
 enum class Kind : std::uint8_t {
   put = 1,     ///< payload into memory of the receiver, then a word is set
-  piece,       ///< a part of a put's payload that came by another rail
+  piece,       ///< a part of a striped put's payload, by any rail
   word,        ///< sets a word in the receiver's control memory
   bell,        ///< something that the receiver reads here has changed
   message,     ///< a control message
@@ -24,13 +24,22 @@ enum class Kind : std::uint8_t {
   reply_end,   ///< `flags` 1: what came was whole
   ack_wanted,  ///< asks for an ack once everything before it has been dealt with
   ack,
-  part,  ///< the beginning of a put's or piece's payload, or what follows that; no word is set
-  last = part
+  part,       ///< the beginning of a put's payload, or what follows that; no word is set
+  striped,    ///< a put whose payload comes in pieces; its word is set once all of them are there
+  taken,      ///< how many records of this connection the sender of this one has dealt with
+  rail_down,  ///< a rail has failed, and nothing of it is taken any more
+  rail_up,    ///< the first record of a rail that was connected anew
+  last = rail_up
 };
+
+/// In `flags` of a put or a part: its sender waits until it is taken. Of other kinds, only where
+/// that is said.
+constexpr std::uint8_t kTell = 2;
 
 /// Whether it need not wait for the tensors that were to go out before it.
 constexpr bool is_urgent(Kind kind) noexcept {
-  return kind == Kind::word || kind == Kind::bell || kind == Kind::get || kind == Kind::ack;
+  return kind == Kind::word || kind == Kind::bell || kind == Kind::get || kind == Kind::ack ||
+         kind == Kind::taken || kind == Kind::rail_down || kind == Kind::rail_up;
 }
 
 /// Whether it goes in the order of messages.
@@ -45,13 +54,13 @@ struct Head {
 
   std::uint16_t magic = kMagic;
   Kind kind = Kind::put;
-  std::uint8_t flags = 0;      ///< put: over how many rails it comes besides this one
-  std::uint32_t index = 0;     ///< put: of the word to set; get, reply: which get
+  std::uint8_t flags = 0;      ///< kTell; piece: its stripe's number, the low bits
+  std::uint32_t index = 0;     ///< put: of the word to set; get, reply: which get; rail_*: rail
   std::uint64_t bytes = 0;     ///< of the payload
-  std::uint64_t address = 0;   ///< put, piece, word: in the chunk; chunk: its size
-  std::uint32_t key = 0;       ///< the chunk
+  std::uint64_t address = 0;   ///< put, piece, word: in the chunk; chunk: size; striped: pieces
+  std::uint32_t key = 0;       ///< the chunk; striped: its number; rail_*: which of its connections
   std::uint32_t head_sum = 0;  ///< checksum of the head without it; 0: none are used
-  std::uint64_t sequence = 0;  ///< put: for the word; piece: of the put; word: the value; ack
+  std::uint64_t sequence = 0;  ///< put, piece: for the word; word: the value; ack, taken, ..._down
   std::uint64_t checksum = 0;  ///< of the payload, and of the head without both sums; 0: none
 };
 static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 48);

@@ -56,7 +56,8 @@ std::optional<std::string> ConnectAttempt::tick() {
   start_next(now);
   if (is_trying() || next_ < trials_.size()) return std::nullopt;
   // Every rank listens before any is called, so a host where none listens has lost its rank.
-  if (std::all_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.refused; }))
+  if (!target_.keeps_trying &&
+      std::all_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.refused; }))
     return "no process listens there: the peer's process ended";
   next_ = 0;
   next_start_ = now + pause_;

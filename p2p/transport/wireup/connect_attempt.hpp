@@ -35,6 +35,7 @@ class ConnectAttempt {
     int rank = -1;
     Purpose purpose = Purpose::stream;
     std::uint16_t rail = 0;
+    bool keeps_trying = false;  ///< also where no process listens
   };
 
   /// `identity` must outlive it.

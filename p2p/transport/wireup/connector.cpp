@@ -42,6 +42,13 @@ void keep_asking(int socket, nanoseconds dead_after) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kSpans);
 }
 
+/// For a connection that need not work as long as one of several rails does: the kernel never ends
+/// it for want of an answer.
+void never_give_up(int socket) {
+  constexpr unsigned kLongest = 0x7fffffff;  // milliseconds
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kLongest, sizeof kLongest);
+}
+
 std::string seconds(nanoseconds span) {
   return fmt::format("{:g} s", std::chrono::duration<double>(span).count());
 }
@@ -57,6 +64,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       dead_after(config.time(Setting::dead_after).value_or(kUnlimited)),
       judges_silence(config.time(Setting::dead_after).has_value()),
       encrypts(config.flag(Setting::encrypt)),
+      has_rails(config.integer(Setting::rails).value_or(1) > 1),
       interface(config.text(Setting::iface)),
       congestion(config.text(Setting::tcp_congestion), *local_rank.log),
       why_silent("silent for " + seconds(dead_after)),
@@ -109,14 +117,27 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
     std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());
   server.data_give_up = Clock::now() + init_timeout;
   errands.start();
-  auto attempt = std::make_unique<ConnectAttempt>(
+  server.data_attempts.emplace(rail, data_attempt(rank, rail, ips, false)).first->second->begin();
+}
+
+void Connector::Implementation::call_again_for_data(int rank, int rail, const IpAddress& ip) {
+  Peer& server = peer(rank);
+  if (server.state != State::met || server.lost_rails.contains(rail)) return;
+  errands.start();
+  server.lost_rails.emplace(rail, data_attempt(rank, rail, {ip}, true)).first->second->begin();
+}
+
+std::unique_ptr<ConnectAttempt> Connector::Implementation::data_attempt(
+    int rank, int rail, const std::vector<IpAddress>& ips, bool keeps_trying) {
+  return std::make_unique<ConnectAttempt>(
       progress, identity,
-      ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
-      server.address.port, ips,
+      ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail), keeps_trying},
+      peer(rank).address.port, ips,
       ConnectAttempt::Events{
           .answered =
               [this, rank, rail](os::Fd socket, const Handshake& own, const Handshake& theirs) {
                 peer(rank).data_attempts.erase(rail);
+                peer(rank).lost_rails.erase(rail);
                 events.brought(rank, {.socket = std::move(socket),
                                       .rail = rail,
                                       .was_called = false,
@@ -124,7 +145,6 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
               },
           .short_of = say_short_of()},
       congestion);
-  server.data_attempts.emplace(rail, std::move(attempt)).first->second->begin();
 }
 
 std::function<void(const Error&)> Connector::Implementation::say_short_of() {
@@ -170,7 +190,10 @@ std::string Connector::Implementation::on_client(const Handshake& client, const 
 void Connector::Implementation::meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher) {
   Peer& met = peer(rank);
   met.attempt.reset();
-  if (judges_silence) keep_asking(socket.get(), dead_after);
+  if (has_rails)
+    never_give_up(socket.get());
+  else if (judges_silence)
+    keep_asking(socket.get(), dead_after);
   try {
     met.stream = std::make_unique<Stream>(
         progress, std::move(socket),
@@ -198,6 +221,7 @@ void Connector::Implementation::meet(int rank, os::Fd socket, std::optional<Reco
 
 void Connector::Implementation::on_stream_end(int rank, Stream::How how, const std::string& why) {
   peer(rank).state = State::ended;
+  peer(rank).lost_rails.clear();
   beats->gone(rank);
   if (local.liveness != nullptr) {
     if (how == Stream::How::process_ended) local.liveness->saw_end(rank);
@@ -221,6 +245,7 @@ void Connector::Implementation::close(int rank, const std::string& why) {
   }
   closed.attempt.reset();
   closed.data_attempts.clear();
+  closed.lost_rails.clear();
   closed.state = State::ended;
 }
 
@@ -233,14 +258,18 @@ void Connector::Implementation::run_errands() {
 
 bool Connector::Implementation::is_connecting() const {
   return std::any_of(peers.begin(), peers.end(), [](const Peer& p) {
-    return p.state == State::calling || p.state == State::expecting || !p.data_attempts.empty();
+    return p.state == State::calling || p.state == State::expecting || !p.data_attempts.empty() ||
+           !p.lost_rails.empty();
   });
 }
 
 bool Connector::Implementation::run_errand(int rank) {
   Peer& late = peer(rank);
+  // No process may listen there for now, as the cable may lead to another host.
+  for (const auto& [rail, attempt] : late.lost_rails) (void)attempt->tick();
   if (!late.data_attempts.empty()) return run_data_errand(rank);
-  if (late.state != State::calling && late.state != State::expecting) return false;
+  if (late.state != State::calling && late.state != State::expecting)
+    return !late.lost_rails.empty();
   const bool is_late = Clock::now() >= late.give_up;
   std::optional<std::string> reason = late.attempt ? late.attempt->tick() : std::nullopt;
   if (!reason && is_late) reason = fmt::format("no connection within {}", seconds(init_timeout));
@@ -320,6 +349,10 @@ void Connector::connect(int rank) {
 void Connector::call(int rank) { implementation_->begin(rank, Implementation::State::calling); }
 
 void Connector::call_for_data(int rank, int rail) { implementation_->call_for_data(rank, rail); }
+
+void Connector::call_again_for_data(int rank, int rail, const IpAddress& ip) {
+  implementation_->call_again_for_data(rank, rail, ip);
+}
 
 void Connector::send(int rank, std::span<const std::byte> message) {
   if (is_met(rank)) implementation_->peer(rank).stream->send(message);

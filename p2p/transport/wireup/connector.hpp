@@ -86,6 +86,9 @@ class Connector {
   /// Calls a rank that was met for a connection for data, one more for each rail. Ends in brought()
   /// at both ends, or in ended().
   void call_for_data(int rank, int rail);
+  /// As that, for a rail that was lost, at the address that it was at; again and again, with
+  /// pauses, until it is back or the rank is gone. Ends in brought() alone.
+  void call_again_for_data(int rank, int rail, const IpAddress& ip);
   /// Queued, never dropped while the connection lives; 1 to kMaxMessage bytes. Without effect
   /// unless the rank is met.
   void send(int rank, std::span<const std::byte> message);

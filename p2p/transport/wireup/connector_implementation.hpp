@@ -33,6 +33,7 @@ struct Connector::Implementation {
     Clock::time_point give_up;
     std::unique_ptr<ConnectAttempt> attempt;
     std::map<int, std::unique_ptr<ConnectAttempt>> data_attempts;  ///< by rail
+    std::map<int, std::unique_ptr<ConnectAttempt>> lost_rails;     ///< that are called again
     Clock::time_point data_give_up;
     /// Stays when it is closed: its own events may close it.
     std::unique_ptr<Stream> stream;
@@ -46,6 +47,10 @@ struct Connector::Implementation {
   void begin(int rank, State how);
   void call(int rank);
   void call_for_data(int rank, int rail);
+  void call_again_for_data(int rank, int rail, const IpAddress& ip);
+  std::unique_ptr<ConnectAttempt> data_attempt(int rank, int rail,
+                                               const std::vector<IpAddress>& ips,
+                                               bool keeps_trying);
   std::string on_client(const Handshake& client, const Handshake& own, os::Fd& socket);
   std::string on_called_for_data(const Handshake& client, const Handshake& own, os::Fd& socket);
   void meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher);
@@ -69,6 +74,7 @@ struct Connector::Implementation {
   const std::chrono::nanoseconds dead_after;
   const bool judges_silence;
   const bool encrypts;
+  const bool has_rails;  ///< data may go on where this connection's network is cut
   const std::string interface;
   const CongestionControl congestion;
   const std::string why_silent;

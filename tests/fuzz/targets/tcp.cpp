@@ -33,7 +33,6 @@ class Places final : public RecordSink {
     return true;
   }
   bool end(const Head& head) override { return head.index % 7 != 6; }
-  bool may_go_on() override { return true; }
   void malformed(const char* trouble) override { require(trouble != nullptr); }
 
  private:

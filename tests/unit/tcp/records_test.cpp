@@ -78,14 +78,12 @@ class Kept final : public RecordSink {
   bool end(const Head& head) override {
     records.push_back({head, std::move(payload_)});
     payload_.clear();
-    return goes_on;
+    return true;
   }
-  bool may_go_on() override { return goes_on; }
   void malformed(const char* why) override { trouble = why; }
 
   std::vector<Record> records;
   std::string trouble;
-  bool goes_on = true;
 
  private:
   std::vector<std::byte> payload_;
@@ -250,7 +248,6 @@ class Checked final : public RecordSink {
   bool accepts(const Head& head) override { return head.head_sum == head_sum(head); }
   bool begin(const Head&, std::uint64_t, std::vector<iovec>&) override { return has_begun = true; }
   bool end(const Head&) override { return has_begun = true; }
-  bool may_go_on() override { return true; }
   void malformed(const char*) override { has_begun = true; }
 
   bool has_begun = false;

@@ -1,0 +1,289 @@
+// A rail that fails and comes back. Each end stops taking anything of it and tells the other, by
+// another rail, how many of its records it has taken; the rest is then sent by the other rails. So
+// nothing is lost, nothing comes twice, and no late byte hits a tensor that is being sent again.
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "p2p/transport/tcp/tcp_channel.hpp"
+
+namespace weft::p2p::tcp {
+namespace {
+
+Status last_rail(int peer, const std::string& why) {
+  return Status(ErrorDetail{.code = Code::path_failed,
+                            .operation = "path",
+                            .message = "the last of its rails failed: " + why,
+                            .hint = "does something between the hosts end connections?",
+                            .peer = peer});
+}
+
+}  // namespace
+
+bool TcpChannel::has_other_rail(const Rail& rail) const noexcept {
+  return std::any_of(rails_.begin(), rails_.end(), [&](const auto& other) {
+    return other.get() != &rail && other->link.load() == Link::up && other->reads;
+  });
+}
+
+std::optional<std::size_t> TcpChannel::first_up() const noexcept {
+  for (const auto& rail : rails_)
+    if (rail->link.load() == Link::up) return rail->index;
+  return std::nullopt;
+}
+
+RailEvent TcpChannel::lose_rail(std::size_t index, std::uint32_t connection, std::string why) {
+  if (!lanes_ || index >= rails_.size()) return {};
+  Rail& rail = *rails_[index];
+  {
+    const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
+    if (!is_open() || rail.connection != connection || !rail.is_in_use()) return {};
+    if (!has_other_rail(rail))
+      return {.kind = RailEvent::Kind::path_lost, .status = last_rail(peer_, why)};
+    fence_rail(rail, std::move(why));
+  }
+  unwatch(rail);
+  return {};
+}
+
+/// Stops taking anything of the rail, and tells the peer.
+void TcpChannel::fence_rail(Rail& rail, std::string why) {
+  rail.link = Link::fencing;
+  rail.reads = false;
+  rail.why = std::move(why);
+  rail.stalled = {};
+  lanes_->pool.use(rail.index, false);
+  rail.pipe.shut();
+  if (rail.reply) {
+    // What came of an answer comes again.
+    if (Get* get = gets_.find(rail.reply->get); get != nullptr) {
+      get->piece = rail.reply->piece;
+      get->done = rail.reply->done;
+    }
+    rail.reply.reset();
+  }
+  const std::optional<std::size_t> other = first_up();
+  if (rail.index == main_) {
+    if (!lanes_->fenced) lanes_->fenced = rail.index;
+    if (other) main_ = *other;
+  }
+  if (other)
+    send_by(*rails_[*other], {.kind = Kind::rail_down,
+                              .index = static_cast<std::uint32_t>(rail.index),
+                              .key = rail.connection,
+                              .sequence = rail.finished});
+}
+
+RailEvent TcpChannel::on_rail_said(const Head& head) {
+  if (head.kind == Kind::rail_up) return {.kind = RailEvent::Kind::up, .rail = head.index};
+  Rail& rail = *rails_[head.index];
+  bool was_in_use = false;
+  {
+    const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
+    if (!is_open() || head.key < rail.connection) return {};
+    if (head.key > rail.connection) {
+      later_.push_back(head);  // of the next connection, before the end of this one was told
+      return {};
+    }
+    if (rail.link.load() == Link::down) return {};
+    was_in_use = rail.is_in_use();
+    if (was_in_use) {
+      if (!has_other_rail(rail))
+        return {.kind = RailEvent::Kind::path_lost,
+                .status = last_rail(peer_, "the peer has lost it")};
+      fence_rail(rail, "the peer has lost it");
+    }
+  }
+  if (was_in_use) unwatch(rail);
+  RailEvent event{.kind = RailEvent::Kind::down, .rail = head.index};
+  bool good = false;
+  {
+    const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
+    if (!is_open()) return {};
+    event.why = rail.why;
+    event.address = rail.address;
+    good = send_again(rail, head.sequence);
+    if (!good) (void)give_up("it has taken more than was sent to it");
+  }
+  if (!good) return {};
+  rank_.local.ring();  // puts may have ended
+  if (rail.next) {
+    Pipe next = std::move(*rail.next);
+    rail.next.reset();
+    renew_rail(rail.index, std::move(next), false);
+  }
+  const auto later = std::find_if(later_.begin(), later_.end(), [&](const Head& one) {
+    return one.index == head.index && one.key == rail.connection;
+  });
+  if (later != later_.end()) {
+    rank_.rail_said(peer_, *later);
+    later_.erase(later);
+  }
+  return event;
+}
+
+/// The peer takes nothing of the rail any more, and has taken that many of its records.
+bool TcpChannel::send_again(Rail& rail, std::uint64_t taken) {
+  Lanes& lanes = *lanes_;
+  if (!drop_taken(rail, taken)) return false;
+  rail.link = Link::down;
+  ++rail.connection;
+  rail.finished = rail.reported = 0;
+  rail.tells = false;
+  const bool was_main = lanes.fenced == rail.index;
+  const std::optional<std::size_t> other = first_up();
+  if (was_main) {
+    lanes.fenced.reset();
+    if (other) main_ = *other;
+  }
+  SendQueue& out = main_rail().out;
+  std::vector<PiecePool::Piece> pieces;
+  rail.out.take_back([&](Record&& record) {
+    switch (record.head.kind) {
+      case Kind::taken:
+      case Kind::rail_up:
+        return;  // they were for this connection alone
+      case Kind::piece:
+        return pieces.push_back({record.head, record.runs.front(), record.put});
+      case Kind::rail_down:
+        if (other) send_by(*rails_[*other], record.head);
+        return;
+      default:
+        return is_urgent(record.head.kind) ? out.add_urgent(std::move(record))
+                                           : out.add(std::move(record));
+    }
+  });
+  std::for_each(pieces.rbegin(), pieces.rend(), [&](const auto& one) { lanes.pool.put_back(one); });
+  rail.waits.store(false, std::memory_order_relaxed);
+  release_held();
+  flush_main();
+  feed_all();
+  return true;
+}
+
+bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
+  if (!lanes_ || index >= rails_.size()) return false;
+  Rail& rail = *rails_[index];
+  if (rail.link.load() == Link::proving) unwatch(rail);
+  {
+    const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
+    if (!is_open()) return false;
+    if (rail.link.load() == Link::up || rail.link.load() == Link::fencing) {
+      rail.next.emplace(std::move(pipe));  // until the peer's word of the old one has come
+      return false;
+    }
+    rail.pipe = std::move(pipe);
+    rail.address = address_of_peer(rail.pipe.in());
+    rail.in.restart();
+    rail.finished = rail.reported = 0;
+    rail.reads = true;
+    rail.link = called ? Link::up : Link::proving;
+    if (called) {
+      // First of all: until the other end has it, that end can't know that this is the connection.
+      send_by(rail, {.kind = Kind::rail_up,
+                     .flags = kTell,
+                     .index = static_cast<std::uint32_t>(index),
+                     .key = rail.connection});
+      use_rail(rail);
+    }
+  }
+  watch(rail);
+  return called;
+}
+
+void TcpChannel::use_rail(Rail& rail) {
+  lanes_->pool.use(rail.index, true);
+  feed(rail);
+}
+
+/// The first record of a rail that the peer has connected anew.
+bool TcpChannel::on_rail_up(Rail& rail, const Head& head) {
+  if (head.index != rail.index || head.key != rail.connection || rail.link.load() != Link::proving)
+    return give_up("it opens a rail that was not closed");
+  const std::lock_guard lock(sending_.mutex);
+  if (!is_open()) return true;
+  rail.link = Link::up;
+  rail.out.flush(kTurn);  // a cipher's header
+  use_rail(rail);
+  rank_.rail_said(peer_, head);
+  return true;
+}
+
+void TcpChannel::tell_taken(Rail& rail) {
+  rail.tells = false;
+  const std::lock_guard lock(sending_.mutex);
+  if (!is_open() || rail.link.load() != Link::up) return;
+  rail.reported = rail.finished;
+  if (Record* record = rail.out.find_urgent(Kind::taken, 0, 0)) {
+    record->head.sequence = rail.finished;
+    record->head = summed(record->head, {});
+    return;
+  }
+  send_by(rail, {.kind = Kind::taken, .sequence = rail.finished});
+}
+
+/// Counts a record that was dealt with.
+void TcpChannel::count_finished(Rail& rail, const Head& head) noexcept {
+  constexpr std::uint64_t kUnreported = 32;
+  if (!SendQueue::is_counted(head.kind)) return;
+  ++rail.finished;
+  const bool asked = (head.flags & kTell) != 0 && head.kind != Kind::reply_end;
+  if (asked || head.kind == Kind::piece || head.kind == Kind::striped ||
+      rail.finished - rail.reported >= kUnreported)
+    rail.tells = true;
+}
+
+bool TcpChannel::settle_stripes() {
+  auto& waiting = receiving_.striped;
+  while (!waiting.empty()) {
+    const Head put = waiting.front();
+    std::uint64_t& come = receiving_.pieces[put.key % receiving_.pieces.size()];
+    if (come < put.address) return true;
+    come = 0;
+    waiting.pop_front();
+    if (!end_put(put)) return false;
+  }
+  return true;
+}
+
+RailEvent TcpChannel::check_rails(std::chrono::nanoseconds since_last,
+                                  std::chrono::nanoseconds patience) {
+  if (!lanes_ || !is_open()) return {};
+  Rail* silent = nullptr;
+  bool another = false;
+  for (const auto& rail : rails_) {
+    if (rail->link.load() != Link::up) continue;
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    const bool known = ::getsockopt(rail->pipe.out(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    const std::chrono::milliseconds last(info.tcpi_last_ack_recv);
+    if (!known || info.tcpi_unacked == 0 || last < since_last)
+      rail->stalled = {};
+    else
+      rail->stalled += since_last;
+    const std::chrono::microseconds far(4 * info.tcpi_rtt);
+    if (rail->stalled >= std::max<std::chrono::nanoseconds>(patience, far))
+      silent = rail.get();
+    else if (rail->stalled.count() == 0)
+      another = true;
+  }
+  if (silent == nullptr || !another) return {};
+  return lose_rail(
+      silent->index, silent->connection,
+      fmt::format("nothing that it carried was acknowledged for {} ms",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(silent->stalled).count()));
+}
+
+std::vector<RailState> TcpChannel::rails() const {
+  std::vector<RailState> states;
+  for (const auto& rail : rails_)
+    states.push_back({rail->address, !lanes_ || rail->link.load() == Link::up});
+  return states;
+}
+
+}  // namespace weft::p2p::tcp
