@@ -29,7 +29,7 @@ namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
 inline constexpr std::uint64_t kMagic = 0x7461747374666577;  // the bytes "weftstat"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
@@ -144,6 +144,8 @@ enum class PathState : std::uint32_t { joining, connected, left, failed, idle };
 struct PathCounters {
   Counter control_messages;
   Counter registrations;
+  Counter rails_lost;  ///< rails that failed while others went on
+  Counter rails_back;  ///< rails that came back
 };
 
 /// The path to one peer. The progress thread writes it.
@@ -156,8 +158,9 @@ struct alignas(64) PathEntry {
   PathCounters counters;
   WordText<24> condition;  ///< why the peer is slow or suspect: "stopped for 2.5 s"
   WordText<64> host;
+  std::array<char, 48> reserved;
 };
-static_assert(sizeof(PathEntry) == 128);
+static_assert(sizeof(PathEntry) == 192);
 
 /// An operation for which a thread may wait.
 enum class Operation : std::uint8_t {

@@ -114,6 +114,8 @@ class Image {
       path->fabric.set(from.fabric.get());
       path->counters.control_messages.add(from.counters.control_messages.get());
       path->counters.registrations.add(from.counters.registrations.get());
+      path->counters.rails_lost.add(from.counters.rails_lost.get());
+      path->counters.rails_back.add(from.counters.rails_back.get());
       path->condition.set(from.condition.get());
       path->host.set(from.host.get());
       ++path;

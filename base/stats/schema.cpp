@@ -77,7 +77,7 @@ std::string schema() {
   std::string text =
       "counters transfers bytes_moved bytes_copied work_requests credit_writes control_messages "
       "registrations credit_writes_on_demand\n"
-      "path_counters control_messages registrations\n";
+      "path_counters control_messages registrations rails_lost rails_back\n";
   text += line("path_states", kPathStates) + "path_healths alive slow suspect dead\n" +
           line("edge_states", kEdgeStates) + line("operations", kOperations) + "roles";
   for (const Role role : {Role::puts, Role::receives, Role::publishes, Role::views})

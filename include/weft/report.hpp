@@ -58,6 +58,13 @@ enum class PeerHealth : std::uint8_t { alive, slow, suspect, dead };
 /// The health's name, e.g. "suspect".
 WEFT_API const char* name(PeerHealth health) noexcept;
 
+/// One of the ports by which a path goes: over TCP a connection for data.
+struct RailReport {
+  std::string own;   ///< this rank's address
+  std::string peer;  ///< the peer's
+  bool up = true;    ///< false: it has failed, and is connected again once it works
+};
+
 /// The path to one peer, with the reasons for and against each fabric.
 struct PathReport {
   int peer = -1;
@@ -67,7 +74,10 @@ struct PathReport {
   std::vector<FabricVerdict> verdicts;  ///< every fabric, the one in use first
   TransferCounters counters;            ///< control messages and registrations of the path itself
   PeerHealth health = PeerHealth::alive;
-  std::string condition;  ///< why the peer is slow or suspect: "stopped for 2.5 s"
+  std::string condition;          ///< why the peer is slow or suspect: "stopped for 2.5 s"
+  std::vector<RailReport> rails;  ///< the first is used first; empty: it has no ports of its own
+  std::uint64_t rails_lost = 0;   ///< times that a rail failed and the others took its share
+  std::uint64_t rails_back = 0;   ///< times that one came back
 };
 
 /// One of the rank's arenas. Sizes are bytes.

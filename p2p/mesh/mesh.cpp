@@ -248,6 +248,9 @@ std::vector<PathReport> Mesh::paths() const {
     if (is_idle(*peer)) path.verdicts.front().reason += "; connects on first use";
     path.counters.control_messages = peer->shown->counters.control_messages.get();
     path.counters.registrations = peer->shown->counters.registrations.get();
+    path.rails_lost = peer->shown->counters.rails_lost.get();
+    path.rails_back = peer->shown->counters.rails_back.get();
+    if (peer->state.load() == PeerState::connected) path.rails = peer->channel->rails();
     path.health = static_cast<PeerHealth>(peer->shown->health.load(std::memory_order_acquire));
     if (path.health != PeerHealth::alive) path.condition = peer->shown->condition.get();
     paths.push_back(std::move(path));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "p2p/transport/capabilities.hpp"
 #include "p2p/transport/counters.hpp"
@@ -12,6 +13,7 @@
 #include "p2p/transport/notification_table.hpp"
 #include "p2p/transport/put_work.hpp"
 #include "weft/error.hpp"
+#include "weft/report.hpp"
 
 namespace weft::p2p {
 
@@ -62,6 +64,10 @@ class Channel {
   /// Address at which this process may load from the peer's memory; null where the fabric has none.
   virtual std::byte* map(RemoteMemory memory) noexcept = 0;
 
+  /// The ports that the path goes by; none where the fabric has none, or before it is up. Any
+  /// thread.
+  virtual std::vector<RailReport> rails() const { return {}; }
+
   const Capabilities& capabilities() const noexcept { return capabilities_; }
   FabricKind fabric() const noexcept { return capabilities_.fabric; }
 
@@ -86,6 +92,8 @@ class Channel {
   void count_in(PathCounters& place) noexcept {
     place.control_messages.add(counters_->control_messages.get());
     place.registrations.add(counters_->registrations.get());
+    place.rails_lost.add(counters_->rails_lost.get());
+    place.rails_back.add(counters_->rails_back.get());
     counters_ = &place;
   }
 

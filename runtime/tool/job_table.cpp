@@ -20,11 +20,15 @@ nlohmann::ordered_json path_json(const PathReport& path) {
     others.push_back({{"fabric", path.verdicts[i].fabric},
                       {"usable", path.verdicts[i].usable},
                       {"reason", path.verdicts[i].reason}});
+  auto rails = nlohmann::ordered_json::array();
+  for (const RailReport& rail : path.rails)
+    rails.push_back({{"own", rail.own}, {"peer", rail.peer}, {"up", rail.up}});
   return {{"peer", path.peer},
           {"host", path.host},
           {"pid", path.pid},
           {"fabric", path.fabric},
           {"reason", path.verdicts.empty() ? std::string() : path.verdicts.front().reason},
+          {"rails", std::move(rails)},
           {"others", std::move(others)}};
 }
 

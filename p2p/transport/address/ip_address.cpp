@@ -177,6 +177,12 @@ std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
   return ips;
 }
 
+IpAddress address_of(int socket, int (*end)(int, sockaddr*, socklen_t*)) noexcept {
+  SocketAddress address;
+  if (end(socket, address.get(), &address.size) != 0) return {};
+  return ip_address_of(*address.get());
+}
+
 std::string text(const IpAddress& ip) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const bool v4 = is_ipv4(ip);

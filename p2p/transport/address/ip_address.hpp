@@ -38,6 +38,8 @@ bool is_ipv4(const IpAddress& ip) noexcept;
 SocketAddress socket_address(const IpAddress& ip, std::uint16_t port) noexcept;
 /// All zero for an address of another family.
 IpAddress ip_address_of(const sockaddr& address) noexcept;
+/// Of one end of a socket; `end` is ::getsockname or ::getpeername. All zero where it has none.
+IpAddress address_of(int socket, int (*end)(int, sockaddr*, socklen_t*)) noexcept;
 
 /// An address of an interface that is up.
 struct InterfaceAddress {

@@ -66,7 +66,9 @@ std::uint64_t TcpChannel::add_striped(const Head& put, const iovec& run) {
   head.key = ++lanes.stripes;
   head.bytes = 0;
   head = summed(head, {});
-  lane_record(head).put = lanes.last_striped = number;
+  const bool goes = !lanes.fenced && lanes.held.empty();
+  lane_record(head).put = number;
+  if (goes) lanes.last_striped = number;
   head = put;
   head.kind = Kind::piece;
   head.flags = static_cast<std::uint8_t>(lanes.stripes);
@@ -192,7 +194,10 @@ void TcpChannel::release_held() {
     out.add_urgent(std::move(lanes.held_urgent.at(0)));
   for (; !lanes.held.empty(); lanes.held.pop()) {
     Record& next = lanes.held.at(0);
-    if (next.head.kind != Kind::striped && lanes.is_striping()) break;
+    if (next.head.kind == Kind::striped)
+      lanes.last_striped = next.put;
+    else if (lanes.is_striping())
+      break;
     out.add(std::move(next));
     moved = true;
   }

@@ -48,7 +48,7 @@ struct Lanes {
   RecordRing held_urgent;
   PiecePool pool;
   UntakenPuts puts;
-  std::uint64_t last_striped = 0;  ///< number of the last put in pieces
+  std::uint64_t last_striped = 0;  ///< number of the last put in pieces that is not held
   std::uint32_t stripes = 0;
 
   /// Nothing that waits is read any more.

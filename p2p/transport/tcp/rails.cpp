@@ -27,7 +27,7 @@ Status last_rail(int peer, const std::string& why) {
 
 bool TcpChannel::has_other_rail(const Rail& rail) const noexcept {
   return std::any_of(rails_.begin(), rails_.end(), [&](const auto& other) {
-    return other.get() != &rail && other->link.load() == Link::up && other->reads;
+    return other.get() != &rail && other->is_in_use() && other->reads;
   });
 }
 
@@ -45,14 +45,22 @@ RailEvent TcpChannel::lose_rail(std::size_t index, std::uint32_t connection, std
     if (!is_open() || rail.connection != connection || !rail.is_in_use()) return {};
     if (!has_other_rail(rail))
       return {.kind = RailEvent::Kind::path_lost, .status = last_rail(peer_, why)};
-    fence_rail(rail, std::move(why));
+    if (rail.link.load() == Link::proving) {
+      // Nothing went by it. Should the peer think otherwise, it will find out, and say so.
+      rail.link = Link::down;
+      rail.reads = false;
+      rail.pipe.shut();
+    } else {
+      fence_rail(rail, std::move(why));
+    }
   }
   unwatch(rail);
   return {};
 }
 
-/// Stops taking anything of the rail, and tells the peer.
+/// Takes nothing of the rail any more, and tells the peer.
 void TcpChannel::fence_rail(Rail& rail, std::string why) {
+  const bool was_up = rail.link.load() == Link::up;
   rail.link = Link::fencing;
   rail.reads = false;
   rail.why = std::move(why);
@@ -68,62 +76,76 @@ void TcpChannel::fence_rail(Rail& rail, std::string why) {
     rail.reply.reset();
   }
   const std::optional<std::size_t> other = first_up();
-  if (rail.index == main_) {
+  if (was_up && rail.index == main_) {
     if (!lanes_->fenced) lanes_->fenced = rail.index;
     if (other) main_ = *other;
   }
-  if (other)
-    send_by(*rails_[*other], {.kind = Kind::rail_down,
-                              .index = static_cast<std::uint32_t>(rail.index),
-                              .key = rail.connection,
-                              .sequence = rail.finished});
+  rail.is_untold = !other;
+  if (other) tell_down(rail, *rails_[*other]);
+}
+
+void TcpChannel::tell_down(Rail& lost, Rail& by) noexcept {
+  lost.is_untold = false;
+  send_by(by, {.kind = Kind::rail_down,
+               .index = static_cast<std::uint32_t>(lost.index),
+               .key = lost.connection,
+               .sequence = lost.finished});
 }
 
 RailEvent TcpChannel::on_rail_said(const Head& head) {
-  if (head.kind == Kind::rail_up) return {.kind = RailEvent::Kind::up, .rail = head.index};
   Rail& rail = *rails_[head.index];
+  if (head.kind == Kind::rail_up) {
+    // What could not be dealt with before.
+    for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
+    return {.kind = RailEvent::Kind::up, .rail = head.index};
+  }
+  RailEvent event{.kind = RailEvent::Kind::down, .rail = head.index};
   bool was_in_use = false;
+  bool is_early = false;
   {
     const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
     if (!is_open() || head.key < rail.connection) return {};
+    if (!has_other_rail(rail))
+      return {.kind = RailEvent::Kind::path_lost,
+              .status = last_rail(peer_, "the peer has lost it")};
+    // Of the next connection, before the end of this one was told.
     if (head.key > rail.connection) {
-      later_.push_back(head);  // of the next connection, before the end of this one was told
+      later_.push_back(head);
       return {};
     }
-    if (rail.link.load() == Link::down) return {};
     was_in_use = rail.is_in_use();
-    if (was_in_use) {
-      if (!has_other_rail(rail))
-        return {.kind = RailEvent::Kind::path_lost,
-                .status = last_rail(peer_, "the peer has lost it")};
-      fence_rail(rail, "the peer has lost it");
-    }
+    // A connection that this end has not used is no news.
+    const Link link = rail.link.load();
+    if (link == Link::down || link == Link::proving) event.kind = RailEvent::Kind::none;
+    if (link != Link::fencing) fence_rail(rail, "the peer has lost it");
+    // By none can be sent again what this one carried, until another one is proved.
+    is_early = !first_up();
+    if (is_early) later_.push_back(head);
   }
   if (was_in_use) unwatch(rail);
-  RailEvent event{.kind = RailEvent::Kind::down, .rail = head.index};
-  bool good = false;
+  if (is_early) return {};
+  return end_fence(rail, head.sequence, std::move(event));
+}
+
+/// The peer has said how many of the rail's records it has taken.
+RailEvent TcpChannel::end_fence(Rail& rail, std::uint64_t taken, RailEvent event) {
   {
     const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
     if (!is_open()) return {};
     event.why = rail.why;
-    event.address = rail.address;
-    good = send_again(rail, head.sequence);
-    if (!good) (void)give_up("it has taken more than was sent to it");
+    event.address = rail.peer;
+    if (!send_again(rail, taken)) {
+      (void)give_up("it has taken more than was sent to it");
+      return {};
+    }
   }
-  if (!good) return {};
   rank_.local.ring();  // puts may have ended
   if (rail.next) {
     Pipe next = std::move(*rail.next);
     rail.next.reset();
     renew_rail(rail.index, std::move(next), false);
   }
-  const auto later = std::find_if(later_.begin(), later_.end(), [&](const Head& one) {
-    return one.index == head.index && one.key == rail.connection;
-  });
-  if (later != later_.end()) {
-    rank_.rail_said(peer_, *later);
-    later_.erase(later);
-  }
+  for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
   return event;
 }
 
@@ -131,6 +153,7 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
 bool TcpChannel::send_again(Rail& rail, std::uint64_t taken) {
   Lanes& lanes = *lanes_;
   if (!drop_taken(rail, taken)) return false;
+  if (const auto by = first_up(); by && rail.is_untold) tell_down(rail, *rails_[*by]);
   rail.link = Link::down;
   ++rail.connection;
   rail.finished = rail.reported = 0;
@@ -178,7 +201,8 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
       return false;
     }
     rail.pipe = std::move(pipe);
-    rail.address = address_of_peer(rail.pipe.in());
+    rail.own = address_of(rail.pipe.in(), ::getsockname);
+    rail.peer = address_of(rail.pipe.in(), ::getpeername);
     rail.in.restart();
     rail.finished = rail.reported = 0;
     rail.reads = true;
@@ -197,16 +221,20 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
 }
 
 void TcpChannel::use_rail(Rail& rail) {
+  if (rails_[main_]->link.load() != Link::up) main_ = rail.index;
+  for (const auto& other : rails_)
+    if (other->is_untold && other->link.load() == Link::fencing) tell_down(*other, rail);
   lanes_->pool.use(rail.index, true);
   feed(rail);
 }
 
 /// The first record of a rail that the peer has connected anew.
 bool TcpChannel::on_rail_up(Rail& rail, const Head& head) {
-  if (head.index != rail.index || head.key != rail.connection || rail.link.load() != Link::proving)
+  if (head.index != rail.index || rail.link.load() != Link::proving)
     return give_up("it opens a rail that was not closed");
   const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return true;
+  if (head.key != rail.connection) return false;  // the peer has long given up this connection
   rail.link = Link::up;
   rail.out.flush(kTurn);  // a cipher's header
   use_rail(rail);
@@ -279,11 +307,13 @@ RailEvent TcpChannel::check_rails(std::chrono::nanoseconds since_last,
                   std::chrono::duration_cast<std::chrono::milliseconds>(silent->stalled).count()));
 }
 
-std::vector<RailState> TcpChannel::rails() const {
-  std::vector<RailState> states;
+std::vector<RailReport> TcpChannel::rails() const {
+  const std::lock_guard lock(sending_.mutex);
+  std::vector<RailReport> reports;
   for (const auto& rail : rails_)
-    states.push_back({rail->address, !lanes_ || rail->link.load() == Link::up});
-  return states;
+    if (rail->own != IpAddress{})
+      reports.push_back({text(rail->own), text(rail->peer), rail->link.load() == Link::up});
+  return reports;
 }
 
 }  // namespace weft::p2p::tcp

@@ -11,17 +11,12 @@
 
 namespace weft::p2p::tcp {
 
-IpAddress address_of_peer(int socket) noexcept {
-  SocketAddress address;
-  if (::getpeername(socket, address.get(), &address.size) != 0) return {};
-  return ip_address_of(*address.get());
-}
-
 TcpChannel::Rail::Rail(TcpChannel& owner, Pipe connection, std::size_t number)
     : channel(owner),
       index(number),
       pipe(std::move(connection)),
-      address(address_of_peer(pipe.in())),
+      own(address_of(pipe.in(), ::getsockname)),
+      peer(address_of(pipe.in(), ::getpeername)),
       out(pipe, owner.exports_),
       in(pipe) {}
 

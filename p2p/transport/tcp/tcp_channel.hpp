@@ -60,14 +60,6 @@ struct RailEvent {
   Status status = {};      ///< path_lost: it was the last one
 };
 
-/// A rail as reports show it.
-struct RailState {
-  IpAddress address{};  ///< of the peer
-  bool is_up = true;
-};
-
-IpAddress address_of_peer(int socket) noexcept;
-
 /// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.
 class TcpChannel final : public Channel, private GetEngine {
  public:
@@ -89,6 +81,7 @@ class TcpChannel final : public Channel, private GetEngine {
     return chunks_.resolve(ref);
   }
   bool export_region(std::uint32_t chunk) override;
+  std::vector<RailReport> rails() const override;
   std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
   /// Progress thread: hands over the messages that have come.
@@ -120,7 +113,6 @@ class TcpChannel final : public Channel, private GetEngine {
   /// again and again; `since_last` call.
   RailEvent check_rails(std::chrono::nanoseconds since_last, std::chrono::nanoseconds patience);
   bool has_several_rails() const noexcept { return lanes_ != nullptr; }
-  std::vector<RailState> rails() const;
 
  private:
   enum class State : std::uint8_t { unopened, open, failed };
@@ -158,7 +150,8 @@ class TcpChannel final : public Channel, private GetEngine {
     TcpChannel& channel;
     const std::size_t index;
     Pipe pipe;
-    IpAddress address;  ///< of the peer
+    IpAddress own;  ///< all zero: it is no connection over IP
+    IpAddress peer;
     SendQueue out;
     RecordReader in;
     std::atomic<bool> waits{false};  ///< something waits for room
@@ -169,6 +162,7 @@ class TcpChannel final : public Channel, private GetEngine {
     std::uint32_t connection = 0;  ///< counts the rail's connections
     std::optional<Pipe> next;      ///< came before the end of the last one was told
     std::string why;               ///< it was lost
+    bool is_untold = false;        ///< fencing, and the peer is to be told
     // The receiving side's.
     bool reads = true;
     bool tells = false;          ///< the peer is to hear what was taken
@@ -239,8 +233,10 @@ class TcpChannel final : public Channel, private GetEngine {
   bool has_other_rail(const Rail& rail) const noexcept;
   std::optional<std::size_t> first_up() const noexcept;
   void fence_rail(Rail& rail, std::string why);
+  void tell_down(Rail& lost, Rail& by) noexcept;
   bool send_again(Rail& rail, std::uint64_t taken);
   void use_rail(Rail& rail);
+  RailEvent end_fence(Rail& rail, std::uint64_t taken, RailEvent event);
 
   // Of several rails; with receiving_.mutex held.
   bool end_by_lanes(Rail& rail, const Head& head);
@@ -283,7 +279,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
   /// The sending side; `mutex` is taken after the receiving side's.
   struct Sending {
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::vector<std::pair<Head, std::vector<std::byte>>> unsent;  ///< until there is a connection
     std::uint64_t ack_asked = 0;                                  ///< for all up to this one
     std::optional<std::uint64_t> last_said;                       ///< of a rank that goes

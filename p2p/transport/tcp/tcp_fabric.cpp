@@ -241,9 +241,11 @@ void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
     case RailEvent::Kind::path_lost:
       return on_broke(partner, true, event.status);
     case RailEvent::Kind::up:
+      partner.channel->counters().rails_back.add(1);
       local_.log->info(Subsystem::path, "rail {} to rank {} is back", event.rail, partner.rank);
       return;
     case RailEvent::Kind::down:
+      partner.channel->counters().rails_lost.add(1);
       local_.log->warn(Subsystem::path,
                        "rail {} to rank {} ({}) is lost, its share goes by the others: {}",
                        event.rail, partner.rank, text(event.address), event.why);
