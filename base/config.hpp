@@ -37,14 +37,14 @@ enum class Setting : std::uint8_t {
   numa,          ///< WEFT_NUMA            text   auto  off, or a node for each rank of a host
 
   // The fabric verbs.
-  nic,           ///< WEFT_NIC              text    ""      device or device:port; empty: the best
-  ib_gid,        ///< WEFT_IB_GID           integer|auto    index in the port's GID table
-  qps_per_peer,  ///< WEFT_QPS_PER_PEER     integer 1       queue pairs
-  cqs,           ///< WEFT_CQS              integer 0       completion queues with a thread each
-  queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests per queue pair
-  notify,        ///< WEFT_NOTIFY           choice  auto    auto | tail | imm | counted | send
-  ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      resend after 4.096 us * 2^n
-  ib_sl,         ///< WEFT_IB_SL            integer 0       service level
+  nic,               ///< WEFT_NIC              text    ""      device[:port][,...]; empty: the best
+  ib_gid,            ///< WEFT_IB_GID           integer|auto    index in the port's GID table
+  qps_per_peer,      ///< WEFT_QPS_PER_PEER     integer 1       queue pairs
+  cqs,               ///< WEFT_CQS              integer 0       completion queues with a thread each
+  queue_depth,       ///< WEFT_QUEUE_DEPTH      integer 1024    work requests per queue pair
+  notify,            ///< WEFT_NOTIFY           choice  auto    auto | tail | imm | counted | send
+  ib_timeout,        ///< WEFT_IB_TIMEOUT       integer 14      resend after 4.096 us * 2^n
+  ib_sl,             ///< WEFT_IB_SL            integer 0       service level
   ib_traffic_class,  ///< WEFT_IB_TRAFFIC_CLASS integer 0       of the IP header: DSCP and ECN
   ib_pkey,           ///< WEFT_IB_PKEY          integer 0       index in the port's P_Key table
   ib_mtu,            ///< WEFT_IB_MTU           choice  active  active | 256 .. 4096
@@ -58,10 +58,10 @@ enum class Setting : std::uint8_t {
   gdr_level,  ///< WEFT_GDR_LEVEL        choice PXB   GPUDirect up to this path class
 
   // Between hosts.
-  iface,           ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts
-  dead_after,      ///< WEFT_DEAD_AFTER      time   10s   silent or stopped for this long: dead; off
-  sigterm,         ///< WEFT_SIGTERM         bool   1     announce SIGTERM to the others
-  rails,           ///< WEFT_RAILS           integer 1    connections for data to each peer
+  iface,       ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts
+  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silent or stopped for this long: dead; off
+  sigterm,     ///< WEFT_SIGTERM         bool   1     announce SIGTERM to the others
+  rails,       ///< WEFT_RAILS           integer|auto  ports, or connections for data, to each peer
   tcp_congestion,  ///< WEFT_TCP_CONGESTION  text   auto  congestion control between hosts
   checksum,        ///< WEFT_CHECKSUM        bool   0     tensors sent by TCP have checksums
   encrypt,         ///< WEFT_ENCRYPT         bool   0     everything sent by TCP is encrypted

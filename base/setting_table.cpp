@@ -80,8 +80,9 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
             "the NUMA node of each rank: collectives move tensors between nodes only once; "
             "auto: from the processors that the rank is bound to"}),
     {Setting::nic, "WEFT_NIC", SettingType::text, "",
-     "an RDMA device such as mlx5_0, or one port of it, such as mlx5_0:2",
-     "the port to all peers; empty: the nearest one, shared evenly among ranks"},
+     "an RDMA device such as mlx5_0, one port of it, such as mlx5_0:2, or several, comma-separated",
+     "the port to all peers, and further ones for large tensors; empty: the nearest, shared evenly "
+     "among ranks"},
     {Setting::ib_gid, "WEFT_IB_GID", SettingType::integer, "auto",
      "an index in the port's GID table, 0 to 255, or auto",
      "the GID that a RoCE port sends from; auto: RoCE v2, IPv4 before global IPv6", true, 0, 255},
@@ -143,9 +144,11 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
     expert(
         {Setting::sigterm, "WEFT_SIGTERM", SettingType::boolean, "1", kFlag,
          "1: announce SIGTERM to the other ranks before it ends this one; 0: leave SIGTERM alone"}),
-    {Setting::rails, "WEFT_RAILS", SettingType::integer, "1", "a number from 1 to 8",
-     "TCP connections for data to each peer, over different networks if there are several", false,
-     1, 8},
+    {Setting::rails, "WEFT_RAILS", SettingType::integer, "auto", "a number from 1 to 8, or auto",
+     "the most RDMA ports of a rank, or TCP connections for data to each peer, over different "
+     "networks if there are several; auto: the RDMA ports that are equally near, at most 4, or one "
+     "connection",
+     true, 1, 8},
     expert({Setting::tcp_congestion, "WEFT_TCP_CONGESTION", SettingType::text, "auto",
             "a congestion control such as cubic, system, or auto",
             "the congestion control of TCP connections; auto: the system's, or another that it "

@@ -22,10 +22,11 @@ std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks) {
   const bool is_eager = ranks.all <= *config.integer(Setting::mesh_eager);
   int count = kBase;
   if (only == p2p::FabricKind::tcp) {
-    const int rails = static_cast<int>(*config.integer(Setting::rails));
+    const int rails = static_cast<int>(config.integer(Setting::rails).value_or(1));
     count += kOfTcp + (1 + rails) * (is_eager ? ranks.all : 1);
   } else if (only == p2p::FabricKind::verbs) {
-    count += kOfADevice + (is_eager ? ranks.all : 1);
+    const auto ports = config.integer(Setting::rails).value_or(1);
+    count += kOfADevice * static_cast<int>(ports) + (is_eager ? ranks.all : 1);
   } else {
     count += kDescriptorsPerRank * ranks.local + (is_eager ? ranks.all - ranks.local : 0);
   }

@@ -55,7 +55,11 @@ class Network {
   explicit Network(int) {}
   InProcessJob::FabricsOf fabrics() { return {}; }
   InProcessJob::VerbsOf nics() {
-    return [this](int rank) { return network_.device(rank); };
+    return [this](int rank) {
+      std::vector<p2p::verbs::fake::NicSpec> ports(kRails);
+      for (std::size_t i = 0; i < ports.size(); ++i) ports[i].name = "fake" + std::to_string(i);
+      return network_.devices(rank, std::move(ports));
+    };
   }
   std::string complaints() const { return network_.complaints() + network_.left_behind(); }
 

@@ -67,7 +67,9 @@ std::string why_no_rdma(const Model& model, const Selection& selection) {
 
 Policy policy_of(const Config& config) {
   Policy policy;
-  policy.nic = config.text(Setting::nic);
+  // Further ports that it names are no matter of choice.
+  const std::string& nics = config.text(Setting::nic);
+  policy.nic = nics.substr(0, nics.find(','));
   policy.gpu_nic = parse_gpu_nic(config.text(Setting::gpu_nic));
   set_gdr_level(policy, config.text(Setting::gdr_level));
   return policy;
@@ -161,6 +163,13 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
   placement.nic = model.nics[static_cast<std::size_t>(choice.nic)].rdma;
   placement.port = choice.port;
   placement.reason = choice.reason;
+  for (const int rail : choice.rails) {
+    const Nic& nic = model.nics[static_cast<std::size_t>(rail)];
+    const std::vector<int>& ports = selection.nics[static_cast<std::size_t>(rail)].ports;
+    if (nic.rdma.empty()) continue;
+    if (ports.empty()) placement.rails.emplace_back(nic.rdma, 0);
+    for (const int port : ports) placement.rails.emplace_back(nic.rdma, port);
+  }
   for (const Candidate& candidate : choice.candidates)
     if (const Nic& nic = model.nics[static_cast<std::size_t>(candidate.nic)];
         candidate.nic != choice.nic && !nic.rdma.empty())

@@ -10,6 +10,8 @@ namespace weft::topology {
 struct RankPlacement {
   std::string nic{};  ///< RDMA device; empty: topology makes no choice
   int port = 0;       ///< 0: any
+  /// Ports that are as near as this one, which may be among them: RDMA device and port (0: any).
+  std::vector<std::pair<std::string, int>> rails{};
   std::string reason{};
   std::vector<std::pair<std::string, std::string>> others{};  ///< other RDMA devices, and why not
   int numa = -1;  ///< NUMA node for arenas; -1: left to the kernel

@@ -17,7 +17,7 @@ namespace weft::p2p {
 /// part: a trivially copyable struct with a `kVersion`. Of constant size, filled from the front.
 class FabricParts {
  public:
-  static constexpr std::size_t kBytes = 320;
+  static constexpr std::size_t kBytes = 512;
 
   /// Adds the fabric's part; once per fabric. False: there is no room, so `kBytes` must grow.
   template <typename Part>
@@ -66,7 +66,7 @@ using JobSecret = std::array<std::byte, 32>;
 /// Its size is constant, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 9;
+  static constexpr std::uint32_t kVersion = 10;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;

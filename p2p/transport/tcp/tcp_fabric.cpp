@@ -64,7 +64,7 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
     : local_(local),
       progress_(progress),
       events_(events),
-      terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value()),
+      terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value_or(1)),
               .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
               .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
       dead_after_(config.time(Setting::dead_after)),

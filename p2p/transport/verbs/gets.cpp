@@ -40,19 +40,19 @@ void VerbsChannel::get(Get& get) noexcept {
     return get.is_over.store(true, std::memory_order_release);
   }
   get.since = Clock::now();
-  get.left = next_read_.fetch_add(1, std::memory_order_relaxed) %
-             static_cast<std::uint32_t>(pairs_.size());
+  get.left =
+      next_read_.fetch_add(1, std::memory_order_relaxed) % static_cast<std::uint32_t>(per_link_);
   post_reads(get);
 }
 
 /// Takes pieces up to `end`, as many as one chain holds. False: the get has ended.
 bool VerbsChannel::gather_reads(Get& get, std::size_t end, Reads& reads) noexcept {
-  const std::uint64_t most = rank_.device.limits().max_message;
+  const std::uint64_t most = near().device->limits().max_message;
   reads.piece = get.piece;
   reads.done = get.done;
   for (reads.count = 0; reads.count < kReadsAtOnce && reads.piece < end; ++reads.count) {
     const GetWork& piece = get.pieces[reads.piece];
-    const auto key = rank_.regions.local_key(piece.to, piece.bytes);
+    const auto key = near().regions->local_key(piece.to, piece.bytes);
     if (!key.ok()) {
       get.end = key.status();
       return false;
@@ -91,9 +91,9 @@ void VerbsChannel::post_reads(Get& get) noexcept {
     if (!gather_reads(get, end, reads)) return;
     const std::lock_guard lock(pair.mutex());
     if (has_failed()) return;
-    if (!pair.has_room_for(reads.count, 0)) return rank_.completions.schedule_poll();
+    if (!pair.has_room_for(reads.count, 0)) return rank_.rails.schedule_poll();
     const int error = pair.post(reads.works.data(), reads.count, 0, true);
-    if (error == ENOMEM) return rank_.completions.schedule_poll();
+    if (error == ENOMEM) return rank_.rails.schedule_poll();
     get.number = pair.posted();  // where it failed, too, some of them may be read yet
     if (error != 0) {
       get.end = give_up(error);
@@ -110,7 +110,7 @@ std::optional<Status> VerbsChannel::poll_get(Get& get) noexcept {
   QueuePair& pair = *pairs_[get.left];
   if (get.number != 0 && !pair.has_ended(get.number)) {
     pair.ask_for_completion();
-    rank_.completions.poll();
+    rank_.rails.poll();
     if (!pair.has_ended(get.number)) {
       if (get.since + kLongest > Clock::now() || has_failed()) return std::nullopt;
       fail_read(get);
@@ -144,7 +144,7 @@ void VerbsChannel::fail_read(const Get& get) noexcept {
         .code = Code::path_failed,
         .operation = "get",
         .message = fmt::format(
-            "{}: a read from rank {} has not ended in {} s", rank_.device.name(), peer_,
+            "{}: a read from rank {} has not ended in {} s", near().device->name(), peer_,
             std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - get.since).count()),
         .hint = "is the device alive? WEFT_IB_TIMEOUT bounds it",
         .peer = peer_};
@@ -157,7 +157,7 @@ void VerbsChannel::abort_get(Get& get) noexcept {
   fail_read(get);
   // A NIC that works flushes at once.
   const auto until = Clock::now() + kFlush;
-  while (!pairs_[get.left]->has_ended(get.number) && Clock::now() < until) rank_.completions.help();
+  while (!pairs_[get.left]->has_ended(get.number) && Clock::now() < until) rank_.rails.help();
 }
 
 }  // namespace weft::p2p::verbs

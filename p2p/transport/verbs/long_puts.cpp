@@ -83,7 +83,7 @@ void VerbsChannel::go_on(LongPut& put) noexcept {
     long_puts_.count.fetch_sub(1, std::memory_order_release);
   } else {
     // Nothing may be under way whose end would tell of room: the peer may have to post receives.
-    rank_.completions.schedule_poll();
+    rank_.rails.schedule_poll();
   }
 }
 

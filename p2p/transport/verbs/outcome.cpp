@@ -33,11 +33,11 @@ std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
   if (has_failed()) {
     // Not before the NIC has let go of the memory.
     flush();
-    rank_.completions.poll_once();
+    rank_.rails.poll_once();
     if (!has_ended(posted)) return std::nullopt;
     return all_pairs(posted, has_succeeded) ? Status{} : broken("put");
   }
-  rank_.completions.poll();
+  rank_.rails.poll();
   if (all_pairs(posted, has_succeeded)) return Status{};
   return std::nullopt;
 }

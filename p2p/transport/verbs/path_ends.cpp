@@ -27,7 +27,7 @@ void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
 void VerbsFabric::lose(Partner& partner, const Status& why) {
   if (partner.has_ended) return;
   // Earlier messages of the rank come first: perhaps that it leaves.
-  if (completions_) completions_->drain();
+  if (is_started()) rails_->drain();
   take_messages(partner);
   if (std::exchange(partner.has_ended, true)) return;
   if (partner.channel != nullptr) partner.channel->fail(why);
@@ -76,14 +76,15 @@ bool VerbsFabric::fence(int rank) {
   return true;
 }
 
-void VerbsFabric::on_device_event(ibv_qp* qp) {
+void VerbsFabric::on_device_event(Rail& rail, ibv_qp* qp) {
   for (Partner& partner : partners_)
     if (partner.channel != nullptr &&
-        (qp == nullptr || std::ranges::count(partner.channel->handles(), qp) != 0))
+        (qp == nullptr ? partner.channel->uses(rail)
+                       : std::ranges::count(partner.channel->handles(), qp) != 0))
       lose(partner, Status(ErrorDetail{
                         .code = Code::path_failed,
                         .operation = "path",
-                        .message = fmt::format("{} {}", device_->name(),
+                        .message = fmt::format("{} {}", rail.device->name(),
                                                qp == nullptr ? "failed" : "gave the queue pair up"),
                         .hint = "the system's log has the driver's words",
                         .peer = partner.rank}));

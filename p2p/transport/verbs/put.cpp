@@ -9,20 +9,11 @@
 #include <utility>
 
 #include "base/fail.hpp"
-#include "p2p/transport/verbs/verbs_channel.hpp"
+#include "p2p/transport/verbs/payload.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
-
-/// From this size on several queue pairs carry one tensor together.
-constexpr std::size_t kStripeBytes = 1u << 20;
-constexpr std::size_t kLeastShare = 64u << 10;
-
-/// True if `bytes` plus the trailing sequence word fit in inline data.
-bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
-  return bytes_with_tail(bytes) <= pair.limits().max_inline;
-}
 
 /// `exhausted` would mean that a later try may find room in the queue.
 Status unregistered(const Status& why) {
@@ -34,30 +25,6 @@ Status unregistered(const Status& why) {
 
 }  // namespace
 
-/// A put's payload as stretches of registered memory.
-struct VerbsChannel::Payload {
-  static constexpr std::size_t kMost = kMostPieces;
-  /// Behind it, in its last request: what fills up to the word, and the word.
-  static constexpr std::uint32_t kTailPieces = 2;
-
-  std::array<MemoryPiece, kMost> pieces;  ///< written as far as there are any
-  std::size_t count = 0;
-  std::size_t bytes = 0;
-  KeptPuts::Put kept;
-  bool is_one() const noexcept { return count <= 1; }
-  std::span<const MemoryPiece> all() const noexcept { return {pieces.data(), count}; }
-
-  void add(const std::byte* data, std::size_t size, std::uint32_t key) noexcept {
-    if (size == 0) return;
-    pieces[count++] = {data, size, key};
-    bytes += size;
-  }
-  /// A part of it; requires that it is one.
-  MemoryPiece part(std::size_t first, std::size_t size) const noexcept {
-    return {pieces[0].data + first, size, pieces[0].key};
-  }
-};
-
 Status VerbsChannel::full() const noexcept {
   return refuse(Code::exhausted, [&] {
     return ErrorDetail{.operation = "put",
@@ -68,7 +35,7 @@ Status VerbsChannel::full() const noexcept {
 
 Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payload) noexcept {
   if (tensor.arena() != rank_.local.adopted.get())
-    return rank_.regions.local_key(tensor.data(), tensor.extent());
+    return near().regions->local_key(tensor.data(), tensor.extent());
   const auto place = rank_.local.adopted->locate(tensor);
   if (!place)
     return refuse(Code::closed, [&] {
@@ -76,10 +43,11 @@ Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payloa
                          .message = "the adopted memory was given back to its user",
                          .hint = "keep the tensor until the put has ended"};
     });
-  auto lease = rank_.regions.lend(place->chunk);
+  auto lease = near().regions->lend(place->chunk);
   if (!lease.ok()) return lease.status();
   const std::uint32_t key = lease->chunk().local_key;
   payload.kept.leases.push_back(std::move(*lease));
+  payload.adopted_chunk = place->chunk;
   return key;
 }
 
@@ -91,7 +59,7 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
       return {};
     }
     const auto key = work.tensor != nullptr ? key_of(*work.tensor, payload)
-                                            : rank_.regions.local_key(work.source, work.bytes);
+                                            : near().regions->local_key(work.source, work.bytes);
     if (!key.ok()) return unregistered(key.status());
     payload.add(work.source, work.bytes, *key);
     return {};
@@ -111,21 +79,21 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
 }
 
 std::size_t VerbsChannel::most_with_tail() const noexcept {
-  const std::uint64_t longest = rank_.device.limits().max_message;
+  const std::uint64_t longest = near().device->limits().max_message;
   // One write holds it all: the payload, what fills it up to the word, the word.
   if (notify_mode_ != NotifyMode::tail ||
       pairs_.front()->limits().max_pieces <= Payload::kTailPieces || longest < bytes_with_tail(1))
     return 0;
   const std::uint64_t most = longest - bytes_with_tail(1);
   // A payload that several queue pairs carry faster does not go by one, unless WEFT_NOTIFY=tail.
-  const bool is_asked = rank_.device.options().notify_mode == NotifyMode::tail;
+  const bool is_asked = rank_.rails.options().notify_mode == NotifyMode::tail;
   return pairs_.size() == 1 || is_asked ? most : std::min<std::uint64_t>(most, kStripeBytes - 1);
 }
 
 Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
   {
     // A copy for nothing is worse than a look that may be too early.
-    QueuePair& pair = *pairs_[work.notification_id % pairs_.size()];
+    QueuePair& pair = *pairs_[pair_for(work.notification_id)];
     const std::lock_guard lock(pair.mutex());
     if (!pair.has_room_for(2, 1)) return full();
   }
@@ -137,7 +105,7 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
         std::memcpy(to, from, bytes);
         to += bytes;
       });
-    const auto key = rank_.regions.local_key(block.data(), work.bytes);
+    const auto key = near().regions->local_key(block.data(), work.bytes);
     if (!key.ok()) return unregistered(key.status());
     payload.add(block.data(), work.bytes, *key);
     payload.kept.packed = std::move(block);
@@ -153,7 +121,7 @@ bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
 }
 
 Status VerbsChannel::put_inline(PutWork& work) noexcept {
-  const std::size_t chosen = work.queue_pair < 0 ? work.notification_id % pairs_.size()
+  const std::size_t chosen = work.queue_pair < 0 ? pair_for(work.notification_id)
                                                  : static_cast<std::size_t>(work.queue_pair);
   QueuePair& pair = *pairs_[chosen];
   const std::uint32_t immediate =
@@ -193,7 +161,7 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   const bool in_pieces =
       work.queue_pair < 0 &&
       (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
-  const std::size_t chosen = work.queue_pair < 0 ? work.notification_id % pairs_.size()
+  const std::size_t chosen = work.queue_pair < 0 ? pair_for(work.notification_id)
                                                  : static_cast<std::size_t>(work.queue_pair);
   const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
   if (!status.ok()) return status;
@@ -225,7 +193,7 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
   sending.tail = work.sequence;
   sending.pad = tail ? static_cast<std::uint32_t>(tail_offset(work.bytes) - work.bytes) : 0;
   sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
-  work.requests = std::max(1U, requests_for(sending.rest));
+  work.requests = std::max(1U, requests_for(sending.rest, *pairs_[chosen]));
   if (work.requests > chain_of(*pairs_[chosen]).most_requests())
     return put_by_and_by(work, std::span(&sending, 1));
   const Step step = post_next(sending);
@@ -236,41 +204,16 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
   return {};
 }
 
-Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexcept {
-  const std::size_t count = pairs_.size();
-  const std::size_t share = (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
-  std::array<MemoryPiece, NotificationTable::kMaxQueuePairs> parts;
-  std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
-  work.requests = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t first = std::min(payload.bytes, i * share);
-    const std::size_t end = i + 1 == count ? payload.bytes : std::min(payload.bytes, first + share);
-    // Many runs go by one of them.
-    parts[i] = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
-    const bool takes_all = !payload.is_one() && i == work.notification_id % count;
-    Sending& sending = sendings[i];
-    sending = {.pair = i, .notify_method = NotifyMethod::separate};
-    sending.immediate =
-        Immediate{work.notification_id, true, static_cast<std::uint32_t>(work.sequence)}.word();
-    sending.rest = {
-        .pieces = takes_all ? payload.all() : std::span(&parts[i], parts[i].bytes == 0 ? 0 : 1),
-        .to = {work.payload.address + (payload.is_one() ? first : 0), work.payload.key}};
-    sending.is_inline = fits_inline(takes_all ? payload.bytes : parts[i].bytes, *pairs_[i]);
-    work.requests += requests_for(sending.rest);
-  }
-  return put_by_and_by(work, std::span(sendings).first(count));
-}
-
 WorkRequestChain VerbsChannel::chain_of(const QueuePair& pair) const noexcept {
-  return {pair.limits().max_pieces, rank_.device.limits().max_message, pair.limits().max_chain};
+  return {pair.limits().max_pieces, pair.limits().max_message, pair.limits().max_chain};
 }
 
-std::uint32_t VerbsChannel::requests_for(PayloadCursor rest) const noexcept {
+std::uint32_t VerbsChannel::requests_for(PayloadCursor rest, const QueuePair& pair) const noexcept {
   if (rest.pieces.size() == 1) {
-    const std::uint64_t most = rank_.device.limits().max_message;
+    const std::uint64_t most = pair.limits().max_message;
     return static_cast<std::uint32_t>((rest.pieces.front().bytes + most - 1) / most);
   }
-  WorkRequestChain chain = chain_of(*pairs_.front());
+  WorkRequestChain chain = chain_of(pair);
   std::uint32_t count = 0;
   while (!rest.pieces.empty()) {
     rest.fill(chain);
@@ -335,7 +278,7 @@ void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexc
 Status VerbsChannel::give_up(int error) noexcept {
   fail(refuse(Code::path_failed, [&] {
     return ErrorDetail{.operation = "put",
-                       .message = fmt::format("{}: posting to rank {}: {}", rank_.device.name(),
+                       .message = fmt::format("{}: posting to rank {}: {}", near().device->name(),
                                               peer_, std::strerror(error)),
                        .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
                        .peer = peer_};

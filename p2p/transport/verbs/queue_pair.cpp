@@ -72,6 +72,7 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
   handle_ = QueuePairHandle(verbs, made);
   limits_.max_inline = asked.cap.max_inline_data;
   limits_.max_pieces = asked.cap.max_send_sge;
+  limits_.max_message = device_.limits().max_message;
   limits_.max_chain = options_.depth / 2;
   device_.to_init(made);
   for (receives_.used_count = 0; receives_.used_count < kReceives; ++receives_.used_count)

@@ -68,8 +68,9 @@ class QueuePair {
   void mark_connected() noexcept { connected_.store(true, std::memory_order_release); }
   bool data_in_order() const noexcept;
   struct Limits {
-    std::uint32_t max_inline = 0;  ///< bytes that travel in a work request itself
-    std::uint32_t max_pieces = 1;  ///< of memory, in one work request
+    std::uint32_t max_inline = 0;   ///< bytes that travel in a work request itself
+    std::uint32_t max_pieces = 1;   ///< of memory, in one work request
+    std::uint64_t max_message = 0;  ///< bytes of one work request
     /// Work requests that always find room sooner or later when they are posted at once.
     std::uint32_t max_chain = 0;
   };

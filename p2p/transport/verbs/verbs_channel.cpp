@@ -14,16 +14,25 @@ namespace {
 
 constexpr std::size_t kShortMessage = 64;  ///< stands for an immediate
 
+/// As many as both ends ask for. Leaves out links that would have none.
+std::size_t pairs_per_link(const VerbsOptions& options, std::vector<Link>& links) {
+  constexpr auto kMost = static_cast<std::size_t>(NotificationTable::kMaxQueuePairs);
+  const auto pairs = static_cast<std::size_t>(
+      std::clamp<int>(options.queue_pairs, 1, links.front().peer.queue_pairs));
+  links.resize(std::min(links.size(), std::max<std::size_t>(kMost / pairs, 1)));
+  return pairs;
+}
+
 }  // namespace
 
-VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
+VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, std::vector<Link> links)
     : Channel(FabricKind::verbs, &expected_),
       rank_(rank),
       peer_(peer),
-      port_(port),
-      expected_(
-          {.most = Immediate::kMaxIndex + 1,
-           .queue_pairs = std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)}) {
+      links_(std::move(links)),
+      per_link_(pairs_per_link(rank.rails.options(), links_)),
+      expected_({.most = Immediate::kMaxIndex + 1,
+                 .queue_pairs = static_cast<int>(per_link_ * links_.size())}) {
   capabilities_.words_take_requests = true;
   capabilities_.peer_reaches_adopted = true;
   capabilities_.queue_pairs = 0;  // until they are made
@@ -32,27 +41,29 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
 void VerbsChannel::make_queue_pairs() {
   outbox_.send_buffers = OwnedBlock(rank_.local.staging, outbox_.send_ends.size() * kSendBuffer);
   const auto buffers =
-      rank_.regions.local_key(outbox_.send_buffers.data(), outbox_.send_buffers.block().bytes);
+      near().regions->local_key(outbox_.send_buffers.data(), outbox_.send_buffers.block().bytes);
   if (!buffers.ok()) throw Error(buffers.status());
   outbox_.send_key = *buffers;
-  const int count = std::min<int>(rank_.device.options().queue_pairs, port_.queue_pairs);
-  for (int i = 0; i < count; ++i)
+  for (std::size_t i = 0; i < per_link_ * links_.size(); ++i) {
+    Rail& rail = *link_of(i).rail;
     pairs_.push_back(std::make_unique<QueuePair>(
-        rank_.device, rank_.local, rank_.regions, rank_.completions, *this,
+        *rail.device, rank_.local, *rail.regions, *rail.completions, *this,
         QueuePair::Options{.peer = peer_,
-                           .index = i,
+                           .index = static_cast<int>(i),
                            .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
-                           .depth = rank_.completions.depth()}));
-  const NotifyMode asked = rank_.device.options().notify_mode;
-  immediates_ = !rank_.device.is_iwarp() && port_.iwarp == 0 && asked != NotifyMode::send;
+                           .depth = rail.completions->depth()}));
+  }
+  const NotifyMode asked = rank_.rails.options().notify_mode;
+  immediates_ =
+      !near().device->is_iwarp() && links_.front().peer.iwarp == 0 && asked != NotifyMode::send;
   if (asked != NotifyMode::automatic && (immediates_ || asked == NotifyMode::tail))
     notify_mode_ = asked;
   else if (pairs_.front()->data_in_order())
     notify_mode_ = NotifyMode::tail;
   else
     notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
-  stripes_.make_places(rank_.completions.depth());
-  capabilities_.queue_pairs = static_cast<int>(pairs_.size());
+  stripes_.make_places(near().completions->depth());
+  capabilities_.queue_pairs = static_cast<int>(per_link_);
   capabilities_.tails_up_to = most_with_tail();
 }
 
@@ -88,7 +99,7 @@ void VerbsChannel::set_peer(const QueuePairsMessage& peer) {
 }
 
 void VerbsChannel::connect() {
-  for (const auto& pair : pairs_) pair->connect(port_);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->connect(link_of(i).peer);
 }
 
 void VerbsChannel::mark_connected() noexcept {
@@ -108,7 +119,7 @@ void VerbsChannel::open() noexcept {
 }
 
 std::string VerbsChannel::notify_mode_text() const {
-  const bool forced = rank_.device.options().notify_mode == notify_mode_;
+  const bool forced = rank_.rails.options().notify_mode == notify_mode_;
   const char* why = forced ? ", as WEFT_NOTIFY asks" : "";
   switch (notify_mode_) {
     case NotifyMode::tail:
@@ -126,19 +137,33 @@ std::string VerbsChannel::notify_mode_text() const {
   return fmt::format("one WRITE_WITH_IMM a put{}", why);
 }
 
+std::string VerbsChannel::text() const {
+  std::string ports;
+  for (const Link& link : links_)
+    ports += fmt::format("{}{} to {}", ports.empty() ? "" : ", ", link.rail->device->name(),
+                         link.peer.device.data());
+  return ports + "; " + notify_mode_text();
+}
+
+bool VerbsChannel::uses(const Rail& rail) const noexcept {
+  return std::ranges::any_of(links_, [&](const Link& link) { return link.rail == &rail; });
+}
+
 bool VerbsChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
-  const auto region = rank_.regions.of_chunk(chunk);
+  const auto region = near().regions->of_chunk(chunk);
   if (!region.ok()) {
     rank_.local.log->error(Subsystem::path, "{}", region.status().text());
     return false;
   }
   shared_.insert(chunk);
   rank_.local.recorder.control(stats::Event::chunk_shared, peer_, 0, chunk);
-  send(as_bytes(RegisteredMessage{.chunk = chunk,
-                                  .address = reinterpret_cast<std::uint64_t>(region->data),
-                                  .bytes = region->bytes,
-                                  .remote_key = region->remote_key}));
+  RegisteredMessage message{.chunk = chunk,
+                            .address = reinterpret_cast<std::uint64_t>(region->data),
+                            .bytes = region->bytes,
+                            .remote_key = region->remote_key};
+  message.has_far_keys = far_keys_of(chunk, message.far_keys) ? 1 : 0;
+  send(as_bytes(message));
   return true;
 }
 
@@ -149,6 +174,7 @@ void VerbsChannel::unshare(std::uint32_t chunk) {
 bool VerbsChannel::handle(std::span<const std::byte> message) {
   if (const auto chunk = parse<RegisteredMessage>(message);
       chunk && chunk->type == MessageType::registered) {
+    if (chunk->has_far_keys != 0) far_keys_.add(chunk->chunk, chunk->remote_key, chunk->far_keys);
     chunks_.add(chunk->chunk, {chunk->address, chunk->remote_key}, chunk->bytes);
     counters().registrations.add(1);
     rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
@@ -158,6 +184,7 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
   if (const auto gone = parse<GivenBackMessage>(message);
       gone && gone->type == MessageType::given_back) {
     chunks_.remove(gone->chunk);
+    far_keys_.remove(gone->chunk);
     return true;
   }
   return false;
@@ -178,7 +205,8 @@ void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
   if (!is_first) return;
   Status why(ErrorDetail{.code = Code::path_failed, .peer = peer_});
   try {
-    why = failure_of(completion, rank_.device, peer_, queue_pair);
+    why = failure_of(completion, *link_of(static_cast<std::size_t>(queue_pair)).rail->device, peer_,
+                     queue_pair);
   } catch (const std::bad_alloc&) {
     // Then without words.
   }
@@ -228,7 +256,7 @@ void VerbsChannel::send(std::span<const std::byte> message) {
   if (state_.load() == State::unopened)
     rank_.first_use.request(peer_);
   else
-    rank_.completions.schedule_poll();
+    rank_.rails.schedule_poll();
 }
 
 void VerbsChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
@@ -247,7 +275,7 @@ void VerbsChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notif
     return out_of_memory("a word that it is to get");
   }
   outbox_.waits.store(true);
-  rank_.completions.schedule_poll();
+  rank_.rails.schedule_poll();
 }
 
 void VerbsChannel::notify() noexcept {
@@ -260,7 +288,7 @@ void VerbsChannel::notify() noexcept {
   }
   outbox_.ack = true;
   outbox_.waits.store(true);
-  rank_.completions.schedule_poll();
+  rank_.rails.schedule_poll();
 }
 
 void VerbsChannel::on_room() noexcept {
@@ -291,7 +319,7 @@ void VerbsChannel::flush() noexcept {
     outbox_.ack = !post_notification(pair, Immediate::kAck);
   }
   outbox_.waits.store(outbox_.ack || !outbox_.words.empty() || !outbox_.messages.empty());
-  if (outbox_.waits.load()) rank_.completions.schedule_poll();
+  if (outbox_.waits.load()) rank_.rails.schedule_poll();
 }
 
 void VerbsChannel::kick() noexcept {
@@ -346,7 +374,7 @@ void VerbsChannel::take_messages(const std::function<void(std::span<const std::b
   for (std::size_t most = inbox_.size(); most > 0; --most) {
     std::vector<std::byte> message;
     const MessageInbox::Turn turn = inbox_.take_first(message, has_come);
-    if (turn == MessageInbox::Turn::not_yet) rank_.completions.schedule_poll();
+    if (turn == MessageInbox::Turn::not_yet) rank_.rails.schedule_poll();
     if (turn != MessageInbox::Turn::taken) return;
     if (!handle(message)) take(message);
   }

@@ -21,7 +21,9 @@
 #include "p2p/transport/verbs/message_head.hpp"
 #include "p2p/transport/verbs/message_inbox.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
+#include "p2p/transport/verbs/rails.hpp"
 #include "p2p/transport/verbs/regions.hpp"
+#include "p2p/transport/verbs/remote_keys.hpp"
 #include "p2p/transport/verbs/stripe_table.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
@@ -31,10 +33,8 @@ namespace weft::p2p::verbs {
 
 /// State that the fabric of a rank shares with all its channels.
 struct VerbsRank {
-  Device& device;
+  Rails& rails;
   LocalRank& local;
-  Regions& regions;
-  Completions& completions;
   /// Any thread: the path has failed, `why` in words.
   std::function<void(int peer, const Status& why)> path_failed;
   /// Any thread: the peer's end has refused a request, and nothing passes any more. The peer may be
@@ -45,18 +45,26 @@ struct VerbsRank {
   FirstUse& first_use;
 };
 
+/// A port of this rank and the peer's that its queue pairs lead to.
+struct Link {
+  Rail* rail = nullptr;
+  VerbsAddress peer;
+};
+
 inline constexpr std::size_t kSendBuffers = 16;
 inline constexpr std::size_t kSendBuffer = sizeof(MessageHead) + Channel::kMaxMessage;
 
 /// Bytes that a channel of `queue_pairs` queue pairs of `depth` requests each keeps registered.
 std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
 
-/// A RemoteMemory is an address in the peer's process and the key of its registration.
+/// A RemoteMemory is an address in the peer's process and the key of its registration with the port
+/// of the first link. Everything goes by that one, but for large tensors, which all links carry
+/// together.
 class VerbsChannel final : public Channel, public QueuePairEvents, private GetEngine {
  public:
   /// Takes next to nothing, and sends nothing, before there are queue pairs and they are open: what
   /// is to be sent waits. `rank` must outlive it.
-  VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port);
+  VerbsChannel(VerbsRank& rank, int peer, std::vector<Link> links);
   ~VerbsChannel() override;
 
   // Setting up, on the progress thread, in this order.
@@ -72,8 +80,10 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   std::vector<ibv_qp*> handles() const;
   /// Both ends are ready: what waited goes out.
   void open() noexcept;
-  /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
-  std::string notify_mode_text() const;
+  /// The ports of each link, the first for what is small, and how puts are made known, with the
+  /// reason: "mlx5_0:1 to mlx5_2:1, mlx5_1:1 to mlx5_3:1; one WRITE_WITH_IMM a put".
+  std::string text() const;
+  bool uses(const Rail& rail) const noexcept;
 
   Status put(PutWork& work) noexcept override;
   std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
@@ -115,6 +125,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::uint64_t value = 0;
     bool rings = false;
   };
+  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
+  static constexpr std::size_t kMostPieces = 256;
   struct Payload;
   /// How the end of what is sent is made known.
   enum class NotifyMethod : std::uint8_t {
@@ -139,8 +151,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     bool adds_request(const WorkRequestChain& chain) const noexcept;
   };
   enum class Step : std::uint8_t { posted, no_room, failed };
-  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
-  static constexpr std::size_t kMostPieces = 256;
   /// A put by several queue pairs, or of more than one chain of requests, until all was posted.
   struct LongPut {
     std::uint32_t notification_id = 0;
@@ -150,7 +160,33 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::size_t count = 0;  ///< of sendings; 0: this place is free
     std::span<Sending> all() noexcept { return {sendings.data(), count}; }
   };
+  /// From this size on all queue pairs carry one tensor together.
+  static constexpr std::size_t kStripeBytes = 1U << 20U;
+  /// Whether a payload and a sequence word behind it fit in inline data.
+  static bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
+    return bytes_with_tail(bytes) <= pair.limits().max_inline;
+  }
+  std::string notify_mode_text() const;
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
+
+  Rail& near() const noexcept { return *links_.front().rail; }
+  Link& link_of(std::size_t pair) noexcept { return links_[pair / per_link_]; }
+  /// The queue pair of a word, one of the first link's.
+  std::size_t pair_for(std::uint32_t notification_id) const noexcept {
+    return notification_id % per_link_;
+  }
+
+  // striping.cpp
+  Status put_in_pieces(PutWork& work, Payload& payload) noexcept;
+  /// Keys of the payload, and of the place it goes to, by each link; the number of links that have
+  /// both.
+  struct LinkKeys;
+  /// Registers the chunk with the other ports. False: tensors for it come by the first link alone.
+  bool far_keys_of(std::uint32_t chunk, RemoteKeys::Keys& keys) noexcept;
+  std::size_t keys_by_link(const PutWork& work, Payload& payload, LinkKeys& keys) noexcept;
+  /// A tensor's memory can't be registered with the other ports: told once. The links left: 1.
+  std::size_t go_alone(const Status& why) noexcept;
+  std::uint64_t rate_of_pair(std::size_t pair) const noexcept;
 
   // put.cpp
   std::size_t most_with_tail() const noexcept;
@@ -162,8 +198,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   Status pack(PutWork& work, Payload& payload) noexcept;
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
   Status put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept;
-  Status put_in_pieces(PutWork& work, const Payload& payload) noexcept;
-  std::uint32_t requests_for(PayloadCursor rest) const noexcept;
+  std::uint32_t requests_for(PayloadCursor rest, const QueuePair& pair) const noexcept;
   WorkRequestChain chain_of(const QueuePair& pair) const noexcept;
   /// The next chain of it.
   Step post_next(Sending& sending) noexcept;
@@ -215,13 +250,16 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   VerbsRank& rank_;
   const int peer_;
-  const VerbsAddress port_;
+  std::vector<Link> links_;  ///< the first for what is small
+  std::size_t per_link_;     ///< queue pairs; those of the first link come first
   NotifyMode notify_mode_ =
       NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
   bool immediates_ = true;    ///< both devices have them
   NotificationTable expected_;
 
   RemoteChunks chunks_{peer_};
+  RemoteKeys far_keys_;  ///< of the peer's chunks, by the other links
+  std::atomic<bool> told_alone_{false};
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
   /// Sends that wait for room; its lock is taken before a queue pair's.

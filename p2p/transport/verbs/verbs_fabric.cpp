@@ -52,18 +52,20 @@ VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvent
       first_use_(local, events, connector_, options_.eager_ranks) {}
 
 VerbsFabric::~VerbsFabric() {
-  if (completions_) completions_->stop();
+  if (rails_) rails_->stop();
 }
 
 Reach VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   const VerbsPart own_part = own.fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
   const VerbsPart peer_part = peer.fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
+  if (own_part.port.present == 0) return {false, text_of(own_part.port.why_not)};
+  if (peer_part.port.present == 0)
+    return {false, fmt::format("host {} has no device for it: {}", peer.host.data(),
+                               text_of(peer_part.port.why_not))};
+  // Whichever end is the lower rank: the first ports of a rank and of its peer are of the kind of
+  // all others.
   const VerbsAddress& from = own_part.port;
   const VerbsAddress& to = peer_part.port;
-  if (from.present == 0) return {false, text_of(from.why_not)};
-  if (to.present == 0)
-    return {false,
-            fmt::format("host {} has no device for it: {}", peer.host.data(), text_of(to.why_not))};
   if (from.link_layer != to.link_layer || from.iwarp != to.iwarp)
     return {false, fmt::format("{} here and {} there are of different kinds", from.device.data(),
                                to.device.data())};
@@ -102,17 +104,18 @@ void VerbsFabric::listen(RankAddress& own) {
                               .hint = "ranks of other hosts are reached by TCP; WEFT_NIC names "
                                       "another NIC"});
     if (!verbs_) return refuse(why_not_);
-    device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
+    rails_ =
+        std::make_unique<Rails>(Device::open_all(verbs_, options_, *local_.log, local_.placement));
     if (options_.connection_manager) cm_connector_ = make_cm_connector();
     VerbsPart part;
     part.connector = connector_.listen();
-    part.port = device_->address();
+    rails_->describe(part);
     if (cm_connector_) cm_connector_->describe(part.port);
     (void)own.fabrics.add(kind(), part);
   } catch (const Error& error) {
     if (local_.only_fabric == kind()) throw;
     cm_connector_.reset();
-    device_.reset();
+    rails_.reset();
     refuse(error.detail().message);
   }
 }
@@ -124,31 +127,22 @@ void VerbsFabric::open(const std::vector<RankAddress>& job) {
   for (std::size_t i = 0; i < job.size(); ++i) {
     const auto part = job[i].fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
     partners_[i].rank = static_cast<int>(i);
-    partners_[i].port = part.port;
+    partners_[i].ports = part.ports();
     addresses.push_back(part.connector);
   }
   if (cm_connector_) cm_connector_->open();
-  if (device_) connector_.open(addresses, job[0].job_secret);
+  if (rails_) connector_.open(addresses, job[0].job_secret);
 }
 
-void VerbsFabric::start_device() {
-  if (completions_) return;
+void VerbsFabric::start_devices() {
+  if (is_started()) return;
   const int peers = first_use_.deferred()
                         ? std::min(local_.size, std::max(options_.eager_ranks, kLeastPeers))
                         : local_.size;
-  regions_ = std::make_unique<Regions>(*device_, Regions::Memory{.control = local_.control,
-                                                                 .data = local_.data,
-                                                                 .published = local_.published,
-                                                                 .staging = local_.staging,
-                                                                 .adopted = local_.adopted});
-  completions_ = std::make_unique<Completions>(*device_, local_, progress_, peers);
-  completions_->on_poll([this] { poll(); });
-  if (completions_->is_inline()) local_.waiter.add_poller(*completions_);
+  rails_->start(local_, progress_, peers, [this] { poll(); });
   shared_.emplace(VerbsRank{
-      .device = *device_,
+      .rails = *rails_,
       .local = local_,
-      .regions = *regions_,
-      .completions = *completions_,
       .path_failed =
           [this](int peer, const Status& why) {
             progress_.post([this, peer, why] { lose(partner(peer), why); });
@@ -170,15 +164,16 @@ void VerbsFabric::start_device() {
         if (partner.channel != nullptr) partner.channel->unshare(chunk);
     });
   });
-  progress_.watch(device_->event_fd(), EPOLLIN, [this](std::uint32_t) {
-    device_->handle_event([this](ibv_qp* qp) { on_device_event(qp); });
-  });
+  for (Rail& rail : rails_->all())
+    progress_.watch(rail.device->event_fd(), EPOLLIN, [this, &rail](std::uint32_t) {
+      rail.device->handle_event([this, &rail](ibv_qp* qp) { on_device_event(rail, qp); });
+    });
 }
 
 void VerbsFabric::connect(int rank) {
   Partner& partner = this->partner(rank);
   try {
-    start_device();
+    start_devices();
     make_channel(partner);
     if (rank != local_.rank && first_use_.deferred())
       return events_.reachable(rank, std::move(partner.made));
@@ -201,7 +196,7 @@ std::unique_ptr<CmConnector> VerbsFabric::make_cm_connector() {
                             .message = "WEFT_CONNECT=cm: the connection manager " + why,
                             .hint = "WEFT_CONNECT=tcp does without it, but for iWARP"});
   return std::make_unique<CmConnector>(
-      std::move(manager), *device_, progress_, *local_.log,
+      std::move(manager), *rails_->nearest().device, progress_, *local_.log,
       CmConnector::Options{.rank = local_.rank, .patience = init_timeout_},
       CmConnector::Events{
           .up = [this](int rank) { on_ready(partner(rank)); },
@@ -209,7 +204,11 @@ std::unique_ptr<CmConnector> VerbsFabric::make_cm_connector() {
 }
 
 void VerbsFabric::make_channel(Partner& partner) {
-  partner.made = std::make_unique<VerbsChannel>(*shared_, partner.rank, partner.port);
+  std::vector<Link> links;
+  for (const auto [own, peer] :
+       match_ports(rails_->addresses(), partner.ports, local_.rank < partner.rank))
+    links.push_back({.rail = &rails_->all()[own], .peer = partner.ports[peer]});
+  partner.made = std::make_unique<VerbsChannel>(*shared_, partner.rank, std::move(links));
   partner.channel = partner.made.get();
 }
 
@@ -266,7 +265,7 @@ void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& mess
     return on_ready(partner);
   }
   try {
-    cm_connector_->connect(partner.rank, partner.port, message.token);
+    cm_connector_->connect(partner.rank, partner.ports.front(), message.token);
   } catch (const Error& error) {
     lose(partner, Status(error.detail()));
   }
@@ -284,10 +283,10 @@ void VerbsFabric::if_ready(Partner& partner) {
   if (!partner.is_ready || !partner.peer_is_ready || partner.is_connected) return;
   partner.is_connected = true;
   const bool by_manager = cm_connector_ && partner.rank != local_.rank;
-  local_.log->debug(
-      Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
-      partner.channel->notify_mode_text(), completions_->binding_table(),
-      by_manager ? "by the connection manager at " + text(partner.port.cm_ip) : "over TCP");
+  local_.log->debug(Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
+                    partner.channel->text(), rails_->binding_table(),
+                    by_manager ? "by the connection manager at " + text(partner.ports.front().cm_ip)
+                               : "over TCP");
   partner.channel->open();
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);
@@ -310,16 +309,16 @@ void VerbsFabric::poll() {
 void VerbsFabric::short_of(const Error& error) { events_.short_of(error); }
 
 PeerCost VerbsFabric::peer_cost() const noexcept {
-  if (!completions_) return {};
-  const auto pairs = static_cast<std::uint64_t>(options_.queue_pairs);
-  const std::uint64_t depth = completions_->depth();
+  if (!is_started()) return {};
+  const auto pairs = static_cast<std::uint64_t>(options_.queue_pairs) * rails_->all().size();
+  const std::uint64_t depth = rails_->nearest().completions->depth();
   return {.registered_bytes = registered_bytes_of(pairs, depth),
           .queue_bytes = need_of_peers(1, pairs, depth).queue_bytes,
           .completions = static_cast<std::uint32_t>(pairs * (depth + QueuePair::kReceives))};
 }
 
 void VerbsFabric::drain() noexcept {
-  if (!completions_) return;
+  if (!is_started()) return;
   const auto until = Clock::now() + kDrainTimeout;
   const auto idle = [&] {
     return std::all_of(partners_.begin(), partners_.end(), [](const Partner& p) {
@@ -327,8 +326,8 @@ void VerbsFabric::drain() noexcept {
     });
   };
   while (!idle() && Clock::now() < until) {
-    completions_->drain();
-    completions_->help();
+    rails_->drain();
+    rails_->help();
   }
   first_use_.close_all([this](int rank) { return partner(rank).has_ended; });
   // It knows the queue pairs, which go now.

@@ -12,9 +12,7 @@
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/verbs/cm/cm_connector.hpp"
-#include "p2p/transport/verbs/completions.hpp"
-#include "p2p/transport/verbs/device/device.hpp"
-#include "p2p/transport/verbs/regions.hpp"
+#include "p2p/transport/verbs/rails.hpp"
 #include "p2p/transport/verbs/verbs_channel.hpp"
 #include "p2p/transport/wireup/connector.hpp"
 
@@ -40,14 +38,14 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
   bool fence(int rank) override;
-  bool is_equipped() const noexcept override { return device_ != nullptr; }
+  bool is_equipped() const noexcept override { return rails_ != nullptr; }
   PeerCost peer_cost() const noexcept override;
   void drain() noexcept override;
 
  private:
   struct Partner {
     int rank = -1;
-    VerbsAddress port;
+    std::vector<VerbsAddress> ports;     ///< the peer's, the nearest first
     std::unique_ptr<VerbsChannel> made;  ///< until it is the mesh's
     VerbsChannel* channel = nullptr;
     bool is_met = false;    ///< and has queue pairs
@@ -66,8 +64,9 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void short_of(const Error& error) override;
 
   Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }
-  void start_device();
-  void on_device_event(ibv_qp* qp);
+  bool is_started() const noexcept { return rails_ != nullptr && rails_->is_started(); }
+  void start_devices();
+  void on_device_event(Rail& rail, ibv_qp* qp);
   void make_channel(Partner& partner);
   /// Connecting has failed for want of something here.
   void give_up(Partner& partner, const Error& error);
@@ -89,9 +88,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   const VerbsOptions options_;
   const std::chrono::nanoseconds init_timeout_;
   std::string why_not_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Regions> regions_;
-  std::unique_ptr<Completions> completions_;
+  std::unique_ptr<Rails> rails_;  ///< null: there is no port
   std::optional<VerbsRank> shared_;
   std::unique_ptr<CmConnector> cm_connector_;  ///< null: the connection manager is not used
   std::unique_ptr<Timer> kicks_;               ///< since there are completion queues

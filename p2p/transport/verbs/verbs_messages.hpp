@@ -8,6 +8,7 @@
 #include "p2p/transport/notification_table.hpp"
 #include "p2p/transport/verbs/cm/credentials.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
+#include "p2p/transport/verbs/remote_keys.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -42,6 +43,9 @@ struct RegisteredMessage {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint32_t remote_key = 0;
+  /// Whether `far_keys` count: tensors may come there by the links besides the first.
+  std::uint32_t has_far_keys = 0;
+  RemoteKeys::Keys far_keys{};
   std::uint32_t reserved = 0;
 };
 

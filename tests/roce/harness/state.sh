@@ -68,7 +68,7 @@ boot() {
     die 125 "no kernel for the guests"
   fi
   source "$state/settings"
-  rm -rf "$state"/{share,started,ended*,agent*,control*,console*,net*}
+  rm -rf "$state"/{share,started,ended*,agent*,control*,console*,net*,second*}
   mkdir -p "$state/share"
   cp "$here/harness/agent" "$state/share/"
   ssh-keygen -q -t ed25519 -N '' -C guests -f "$state/share/key"

@@ -5,6 +5,8 @@
 
 #include <fstream>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/topology/machines.hpp"
@@ -53,6 +55,22 @@ TEST(Place, RanksThatDontTalkShareNicsEvenly) {
   EXPECT_EQ(blocks.at("a") + blocks.at("b"), 4);
   EXPECT_EQ(blocks.at("c") + blocks.at("d"), 4);
   for (const auto& [nic, times] : blocks) EXPECT_GE(times, 1) << nic;
+}
+
+TEST(Place, EveryPortThatIsAsNearIsARail) {
+  const Model model = two_by_two().build();
+  using Rails = std::vector<std::pair<std::string, int>>;
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(place_rank(model, {.index = i, .count = 2, .cpus = {0, 1, 2, 3}}, {}).rails,
+              (Rails{{"a", 1}, {"b", 1}}))
+        << "rank " << i << ", whichever of them is its first";
+  EXPECT_EQ(place_rank(model, {.cpus = {4}}, {}).rails, (Rails{{"c", 1}, {"d", 1}}));
+}
+
+TEST(Place, TheFirstOfSeveralNamedPortsIsTheRanks) {
+  EXPECT_EQ(policy_of(Config().with(Setting::nic, "b:1,c")).nic, "b:1");
+  EXPECT_EQ(policy_of(Config().with(Setting::nic, "b")).nic, "b");
+  EXPECT_EQ(policy_of(Config()).nic, "");
 }
 
 TEST(Place, MemoryLiesBesideTheRankAndStagingBesideTheNic) {

@@ -29,7 +29,8 @@ fake::PortSpec infiniband() {
 TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   const VerbsOptions defaults = VerbsOptions::read(Config());
   EXPECT_EQ(defaults.text(),
-            "WEFT_NIC= WEFT_IB_GID=auto WEFT_QPS_PER_PEER=1 WEFT_CQS=0 WEFT_QUEUE_DEPTH=1024 "
+            "WEFT_NIC= WEFT_RAILS=auto WEFT_IB_GID=auto WEFT_QPS_PER_PEER=1 WEFT_CQS=0 "
+            "WEFT_QUEUE_DEPTH=1024 "
             "WEFT_NOTIFY=auto WEFT_IB_TIMEOUT=14 WEFT_IB_SL=0 "
             "WEFT_IB_TRAFFIC_CLASS=0 WEFT_IB_PKEY=0 WEFT_IB_MTU=active WEFT_IB_MAX_MESSAGE=auto "
             "WEFT_CONNECT=tcp WEFT_MESH_EAGER=128");
@@ -37,6 +38,7 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   EXPECT_EQ(defaults.arena_bytes, 18U << 20U);
   const VerbsOptions options = VerbsOptions::read(Config()
                                                       .with(Setting::nic, "rxe0:1")
+                                                      .with(Setting::rails, "2")
                                                       .with(Setting::ib_gid, "3")
                                                       .with(Setting::qps_per_peer, "8")
                                                       .with(Setting::cqs, "2")
@@ -52,7 +54,8 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
                                                       .with(Setting::mesh_eager, "0"));
   EXPECT_EQ(
       options.text(),
-      "WEFT_NIC=rxe0:1 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 WEFT_QUEUE_DEPTH=16 "
+      "WEFT_NIC=rxe0:1 WEFT_RAILS=2 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 "
+      "WEFT_QUEUE_DEPTH=16 "
       "WEFT_NOTIFY=counted WEFT_IB_TIMEOUT=31 WEFT_IB_SL=15 "
       "WEFT_IB_TRAFFIC_CLASS=255 WEFT_IB_PKEY=65535 WEFT_IB_MTU=4096 WEFT_IB_MAX_MESSAGE=65536 "
       "WEFT_CONNECT=cm WEFT_MESH_EAGER=0");
@@ -69,7 +72,7 @@ TEST(Device, TakesTheBestPortOfAllDevicesAndSaysSo) {
   EXPECT_EQ(rig.device().address().present, 1);
   EXPECT_TRUE(rig.logged("verbs: fake1:2 (up, RoCE, 100 Gb/s, MTU 4096), GID"));
   EXPECT_TRUE(rig.logged("passed over: fake0:1 is down"));
-  EXPECT_TRUE(rig.logged("settings in force: WEFT_NIC= WEFT_IB_GID=auto"));
+  EXPECT_TRUE(rig.logged("settings in force: WEFT_NIC= WEFT_RAILS=auto WEFT_IB_GID=auto"));
   EXPECT_FALSE(rig.logged("must not fork"));
 }
 

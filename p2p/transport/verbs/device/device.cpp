@@ -10,6 +10,7 @@
 #include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "p2p/transport/verbs/device/port_list.hpp"
+#include "p2p/transport/verbs/device/rail_choice.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
@@ -46,6 +47,17 @@ void copy_text(std::array<char, Size>& to, const std::string& from) {
   std::memcpy(to.data(), from.data(), std::min(from.size(), Size - 1));
 }
 
+/// An InfiniBand subnet has a prefix of its own; the subnet of an IP address is known to its
+/// interface, and guessed where that is out of sight (in a container).
+std::uint8_t network_bits_of(const VerbsAddress& address) {
+  constexpr std::uint8_t kSubnetPrefix = 64;
+  constexpr std::uint8_t kOrdinaryIpv4 = 96 + 24;
+  if (address.link_layer != IBV_LINK_LAYER_ETHERNET) return kSubnetPrefix;
+  for (const InterfaceAddress& one : interface_addresses())
+    if (one.ip == address.gid) return static_cast<std::uint8_t>(one.prefix_bits);
+  return is_ipv4(address.gid) ? kOrdinaryIpv4 : kSubnetPrefix;
+}
+
 void make_non_blocking(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
@@ -54,6 +66,33 @@ void make_non_blocking(int fd) {
 
 }  // namespace
 
+std::vector<std::unique_ptr<Device>> Device::open_all(const std::shared_ptr<Verbs>& verbs,
+                                                      const VerbsOptions& options, Log& log,
+                                                      const topology::RankPlacement& placement) {
+  PortList list = list_ports(*verbs);
+  const RailChoice choice = choose_rails(list.ports, options, placement);
+  if (!choice.nearest.chosen) refuse_all(choice.nearest);
+  const auto open = [&](std::size_t index, const GidChoice& gid) {
+    const Port& port = list.ports[index];
+    Context context = std::move(list.devices[port.device_index]);
+    if (!context) context = open_again(*verbs, port.device);  // another port of a device
+    if (!context) os::throw_system_error("ibv_open_device", port.name());
+    return std::unique_ptr<Device>(new Device(verbs, options, log, std::move(context), port, gid));
+  };
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(open(*choice.nearest.chosen, choice.nearest.gid));
+  devices.front()->tell(choice.nearest);
+  for (const RailChoice::Further& further : choice.further) try {
+      devices.push_back(open(further.port, further.gid));
+      log.info(Subsystem::path, "verbs: large tensors also go by {}", devices.back()->name());
+    } catch (const Error& error) {
+      log.warn(Subsystem::path, "verbs: {} is left out: {}", list.ports[further.port].name(),
+               error.detail().message);
+    }
+  for (const std::string& note : choice.notes) log.warn(Subsystem::path, "verbs: {}", note);
+  return devices;
+}
+
 Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log,
                const topology::RankPlacement& placement)
     : verbs_(std::move(verbs)), options_(options), log_(log) {
@@ -61,13 +100,31 @@ Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& l
   const PortChoice choice = choose_port(list.ports, options_, placement);
   if (!choice.chosen) refuse_all(choice);
   const Port& port = list.ports[*choice.chosen];
-  context_ = std::move(list.devices[port.device_index]);
-  take(port, choice);
+  open(std::move(list.devices[port.device_index]), port, choice.gid);
+  tell(choice);
+}
+
+Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log, Context context,
+               const Port& port, const GidChoice& gid)
+    : verbs_(std::move(verbs)), options_(options), log_(log) {
+  open(std::move(context), port, gid);
+}
+
+void Device::open(Context context, const Port& port, const GidChoice& gid) {
+  context_ = std::move(context);
+  take(port, gid);
   make_non_blocking(context_->async_fd);
   read_limits(port.attributes);
   check_memory();
   domain_ = ProtectionDomain(*verbs_, verbs_->alloc_pd(context_.get()));
   if (!domain_) os::throw_system_error("ibv_alloc_pd", name_);
+}
+
+void Device::tell(const PortChoice& choice) const {
+  log_.info(Subsystem::path, "verbs: {} was chosen: {}", name_, choice.why);
+  for (const std::string& passed : choice.passed)
+    log_.info(Subsystem::path, "verbs: passed over: {}", passed);
+  log_.info(Subsystem::path, "verbs: settings in force: {}", options_.text());
   if (!verbs_->fork_safe())
     log_.warn(
         Subsystem::path,
@@ -75,10 +132,10 @@ Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& l
         "registered memory from being copied; start helpers by exec or spawn, or before join");
 }
 
-void Device::take(const Port& port, const PortChoice& choice) {
+void Device::take(const Port& port, const GidChoice& gid) {
   name_ = port.name();
   port_ = port.number;
-  gid_index_ = static_cast<std::uint8_t>(choice.gid.entry->gid_index);
+  gid_index_ = static_cast<std::uint8_t>(gid.entry->gid_index);
   needs_global_route_ = (port.attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
   if (options_.pkey_index >= std::max<int>(1, port.attributes.pkey_tbl_len))
     throw_error(Code::bad_config, "join",
@@ -91,16 +148,15 @@ void Device::take(const Port& port, const PortChoice& choice) {
   address_.queue_pairs = static_cast<std::uint8_t>(options_.queue_pairs);
   address_.lid = port.attributes.lid;
   address_.iwarp = port.transport == IBV_TRANSPORT_IWARP ? 1 : 0;
-  address_.gid_type = static_cast<std::uint8_t>(choice.gid.entry->gid_type);
-  address_.gid = bytes_of(choice.gid.entry->gid);
+  address_.gid_type = static_cast<std::uint8_t>(gid.entry->gid_type);
+  address_.gid = bytes_of(gid.entry->gid);
+  address_.rate = rate_of(port.attributes);
+  address_.network_bits = network_bits_of(address_);
   copy_text(address_.device, name_);
 
   log_.info(Subsystem::path, "verbs: {} ({}), GID {} ({}, {}): {}", name_, verbs::text(port),
-            choice.gid.entry->gid_index, gid_text(address_.gid),
-            gid_type_text(choice.gid.entry->gid_type), choice.gid.why);
-  log_.info(Subsystem::path, "verbs: {} was chosen: {}", name_, choice.why);
-  for (const std::string& passed : choice.passed)
-    log_.info(Subsystem::path, "verbs: passed over: {}", passed);
+            gid.entry->gid_index, gid_text(address_.gid), gid_type_text(gid.entry->gid_type),
+            gid.why);
 }
 
 void Device::read_limits(const ibv_port_attr& port) {
@@ -126,7 +182,6 @@ void Device::read_limits(const ibv_port_attr& port) {
               name_, limits_.max_depth);
     options_.depth = limits_.max_depth;
   }
-  log_.info(Subsystem::path, "verbs: settings in force: {}", options_.text());
 }
 
 void Device::check_memory() const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "p2p/transport/verbs/api/handles.hpp"
@@ -18,11 +19,18 @@
 namespace weft::p2p::verbs {
 
 struct Port;
+struct GidChoice;
 struct PortChoice;
 
 /// Thread-safe once made, but for watching events.
 class Device {
  public:
+  /// Opens the ports that this rank takes (choose_rails), the nearest first. Logs what was chosen,
+  /// a line for each port that had to be left out, and the settings in force. A further port that
+  /// can't be opened is left out, too. Throws as the constructor, for the nearest.
+  static std::vector<std::unique_ptr<Device>> open_all(
+      const std::shared_ptr<Verbs>& verbs, const VerbsOptions& options, Log& log,
+      const topology::RankPlacement& placement = {});
   /// Opens the port that WEFT_NIC names, or that of `placement`, or the fastest (choose_port). Logs
   /// what was chosen and the settings in force. Throws Error(unreachable), which says of every port
   /// why it is not it; Error(bad_config) where a setting does not fit the machine;
@@ -73,7 +81,12 @@ class Device {
   void handle_event(const std::function<void(ibv_qp*)>& on_queue_pair);
 
  private:
-  void take(const Port& port, const PortChoice& choice);
+  /// A port of `context`.
+  Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log, Context context,
+         const Port& port, const GidChoice& gid);
+  void open(Context context, const Port& port, const GidChoice& gid);
+  void take(const Port& port, const GidChoice& gid);
+  void tell(const PortChoice& choice) const;
   void read_limits(const ibv_port_attr& port);
   void check_memory() const;
   void modify(ibv_qp* qp, ibv_qp_attr& attributes, int mask, const char* transition,

@@ -38,6 +38,7 @@ std::string_view name(NotifyMode notify_mode) noexcept {
 VerbsOptions VerbsOptions::read(const Config& config) {
   VerbsOptions options;
   options.nic = config.text(Setting::nic);
+  options.rails = static_cast<int>(config.integer(Setting::rails).value_or(0));
   options.gid_index = static_cast<int>(config.integer(Setting::ib_gid).value_or(-1));
   options.queue_pairs = number<int>(config, Setting::qps_per_peer);
   options.completion_queues = number<int>(config, Setting::cqs);
@@ -57,11 +58,13 @@ VerbsOptions VerbsOptions::read(const Config& config) {
 
 std::string VerbsOptions::text() const {
   return fmt::format(
-      "WEFT_NIC={} WEFT_IB_GID={} WEFT_QPS_PER_PEER={} WEFT_CQS={} WEFT_QUEUE_DEPTH={} "
+      "WEFT_NIC={} WEFT_RAILS={} WEFT_IB_GID={} WEFT_QPS_PER_PEER={} WEFT_CQS={} "
+      "WEFT_QUEUE_DEPTH={} "
       "WEFT_NOTIFY={} WEFT_IB_TIMEOUT={} WEFT_IB_SL={} WEFT_IB_TRAFFIC_CLASS={} "
       "WEFT_IB_PKEY={} WEFT_IB_MTU={} WEFT_IB_MAX_MESSAGE={} WEFT_CONNECT={} WEFT_MESH_EAGER={}",
-      nic, gid_index < 0 ? "auto" : std::to_string(gid_index), queue_pairs, completion_queues,
-      depth, name(notify_mode), timeout, service_level, traffic_class, pkey_index,
+      nic, rails == 0 ? "auto" : std::to_string(rails),
+      gid_index < 0 ? "auto" : std::to_string(gid_index), queue_pairs, completion_queues, depth,
+      name(notify_mode), timeout, service_level, traffic_class, pkey_index,
       mtu == 0 ? "active" : std::to_string(mtu),
       max_message == 0 ? "auto" : std::to_string(max_message), connection_manager ? "cm" : "tcp",
       eager_ranks);

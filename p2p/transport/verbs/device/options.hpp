@@ -17,7 +17,8 @@ std::string_view name(NotifyMode notify_mode) noexcept;
 
 /// The settings of the verbs fabric, as read.
 struct VerbsOptions {
-  std::string nic;             ///< WEFT_NIC: "mlx5_0" or "mlx5_0:1"; empty: the best
+  std::string nic;             ///< WEFT_NIC: "mlx5_0" or "mlx5_0:1,mlx5_1"; empty: the best
+  int rails = 0;               ///< WEFT_RAILS: the most ports; 0: those that are equally near
   int gid_index = -1;          ///< WEFT_IB_GID; -1: by rule
   int queue_pairs = 1;         ///< WEFT_QPS_PER_PEER
   int completion_queues = 0;   ///< WEFT_CQS; 0: the waiting thread polls

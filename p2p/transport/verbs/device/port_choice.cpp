@@ -77,8 +77,27 @@ const char* state_text(ibv_port_state state) noexcept {
   }
 }
 
-/// Empty for a port that could be used, were it not for its GIDs.
-std::string fault(const Port& port, const VerbsOptions& options) {
+/// "mlx5_2" before "mlx5_10".
+auto by_name(const Port& port) {
+  const auto digits = port.device.find_last_not_of("0123456789") + 1;
+  const auto number = parse_integer(std::string_view(port.device).substr(digits));
+  return std::tuple(std::string_view(port.device).substr(0, digits), number.value_or(-1),
+                    port.number);
+}
+
+bool is_placed(const Port& port, const topology::RankPlacement& placement) {
+  return port.device == placement.nic && (placement.port == 0 || port.number == placement.port);
+}
+
+std::string why_not_placed(const Port& port, const topology::RankPlacement& placement) {
+  for (const auto& [nic, reason] : placement.others)
+    if (nic == port.device) return reason;
+  return port.device == placement.nic ? "other ranks take this port" : "topology does not show it";
+}
+
+}  // namespace
+
+std::string fault_of(const Port& port, const VerbsOptions& options) {
   if (!port.problem.empty()) return port.problem;
   if (port.transport != IBV_TRANSPORT_IB && port.transport != IBV_TRANSPORT_IWARP)
     return "speaks neither InfiniBand, RoCE nor iWARP, so has no RC queue pairs (as EFA)";
@@ -97,14 +116,6 @@ GidChoice gid_of(const Port& port, const VerbsOptions& options) {
                     options.gid_index);
 }
 
-/// "mlx5_2" before "mlx5_10".
-auto by_name(const Port& port) {
-  const auto digits = port.device.find_last_not_of("0123456789") + 1;
-  const auto number = parse_integer(std::string_view(port.device).substr(digits));
-  return std::tuple(std::string_view(port.device).substr(0, digits), number.value_or(-1),
-                    port.number);
-}
-
 bool is_better(const Port& a, const Port& b) {
   const std::uint32_t rate_a = rate_of(a.attributes);
   const std::uint32_t rate_b = rate_of(b.attributes);
@@ -116,17 +127,7 @@ bool is_named(const Port& port, std::string_view nic) {
   return nic.empty() || nic == port.device || nic == port.name();
 }
 
-bool is_placed(const Port& port, const topology::RankPlacement& placement) {
-  return port.device == placement.nic && (placement.port == 0 || port.number == placement.port);
-}
-
-std::string why_not_placed(const Port& port, const topology::RankPlacement& placement) {
-  for (const auto& [nic, reason] : placement.others)
-    if (nic == port.device) return reason;
-  return port.device == placement.nic ? "other ranks take this port" : "topology does not show it";
-}
-
-[[noreturn]] void refuse_name(std::span<const Port> ports, const std::string& nic) {
+void refuse_name(std::span<const Port> ports, const std::string& nic) {
   std::string there;
   for (const Port& port : ports) there += (there.empty() ? "" : ", ") + port.name();
   throw_error(Code::bad_config, "join",
@@ -134,8 +135,6 @@ std::string why_not_placed(const Port& port, const topology::RankPlacement& plac
                           there.empty() ? "is none at all" : "are " + there),
               "name one of them, or unset WEFT_NIC to take the best");
 }
-
-}  // namespace
 
 std::string Port::name() const { return fmt::format("{}:{}", device, number); }
 
@@ -171,7 +170,7 @@ PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options,
       choice.passed.push_back(fmt::format("{} is not WEFT_NIC={}", port.name(), options.nic));
       continue;
     }
-    std::string reason = fault(port, options);
+    std::string reason = fault_of(port, options);
     if (reason.empty()) {
       GidChoice gid = gid_of(port, options);
       if (gid.entry)

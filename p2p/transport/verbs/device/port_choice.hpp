@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "p2p/transport/verbs/device/gid_choice.hpp"
@@ -37,6 +38,17 @@ std::uint32_t rate_of(const ibv_port_attr& attributes) noexcept;
 std::string text(const Port& port);
 /// Bytes.
 int bytes_of(ibv_mtu mtu) noexcept;
+
+/// Why it can't be used; empty for a port that can, were it not for its GIDs.
+std::string fault_of(const Port& port, const VerbsOptions& options);
+/// The GID that packets are sent from, by choose_gid.
+GidChoice gid_of(const Port& port, const VerbsOptions& options);
+/// By rate, then by name.
+bool is_better(const Port& a, const Port& b);
+/// `nic`: a device or a port; empty: any.
+bool is_named(const Port& port, std::string_view nic);
+/// Throws Error(bad_config): WEFT_NIC names no port.
+[[noreturn]] void refuse_name(std::span<const Port> ports, const std::string& nic);
 
 struct PortChoice {
   std::optional<std::size_t> chosen;

@@ -41,6 +41,17 @@ std::vector<ibv_gid_entry> list_gids(Verbs& verbs, ibv_context* context, std::ui
   return gids;
 }
 
+Context open_again(Verbs& verbs, const std::string& device) {
+  int count = 0;
+  const auto free_list = [&verbs](ibv_device** devices) { verbs.free_device_list(devices); };
+  const std::unique_ptr<ibv_device*, decltype(free_list)> devices(verbs.device_list(&count),
+                                                                  free_list);
+  for (int i = 0; devices != nullptr && i < count; ++i)
+    if (device == verbs.device_name(devices.get()[i]))
+      return {verbs, verbs.open_device(devices.get()[i])};
+  return {};
+}
+
 PortList list_ports(Verbs& verbs) {
   PortList list;
   int count = 0;

@@ -84,6 +84,14 @@ NicCounts FakeNetwork::counts(int rank) const {
   return sum;
 }
 
+NicCounts FakeNetwork::counts(int rank, const std::string& name) const {
+  const auto lock = engine_->lock();
+  NicCounts sum;
+  for (const auto& nic : engine_->nics())
+    if (nic->rank == rank && nic->spec.name == name) sum += nic->counts;
+  return sum;
+}
+
 std::string FakeNetwork::complaints() const {
   const auto lock = engine_->lock();
   return engine_->complaints();

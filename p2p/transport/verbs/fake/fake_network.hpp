@@ -61,6 +61,8 @@ class FakeNetwork {
   void announce(int rank, ibv_event_type type, std::uint8_t port = 1);
 
   NicCounts counts(int rank) const;
+  /// The same for its NIC of that name alone.
+  NicCounts counts(int rank, const std::string& nic) const;
   /// Misuse of the NICs: objects destroyed while in use, events that were
   /// not acknowledged. A line each.
   std::string complaints() const;

@@ -1,0 +1,38 @@
+// The memory that one put moves.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "p2p/transport/verbs/verbs_channel.hpp"
+
+namespace weft::p2p::verbs {
+
+/// A put's payload as stretches of registered memory.
+struct VerbsChannel::Payload {
+  static constexpr std::size_t kMost = kMostPieces;
+  /// Behind it, in its last request: what fills up to the word, and the word.
+  static constexpr std::uint32_t kTailPieces = 2;
+
+  std::array<MemoryPiece, kMost> pieces;  ///< written as far as there are any
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  KeptPuts::Put kept;
+  std::uint32_t adopted_chunk = 0;  ///< if there are leases, of the last one
+  bool is_one() const noexcept { return count <= 1; }
+  std::span<const MemoryPiece> all() const noexcept { return {pieces.data(), count}; }
+
+  void add(const std::byte* data, std::size_t size, std::uint32_t key) noexcept {
+    if (size == 0) return;
+    pieces[count++] = {data, size, key};
+    bytes += size;
+  }
+  /// A part of it; requires that it is one.
+  MemoryPiece part(std::size_t first, std::size_t size) const noexcept {
+    return {pieces[0].data + first, size, pieces[0].key};
+  }
+};
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,119 @@
+// Large tensors by all queue pairs, and so by all ports that both ends have: each carries a share
+// by its rate, and ends it with a notification. The owner counts these.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "p2p/transport/verbs/payload.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+constexpr std::size_t kLeastShare = 64U << 10U;
+
+/// Memory that tensors come to: the only one that other ports need to know.
+bool holds_tensors(std::uint32_t chunk) noexcept {
+  return sort_of_chunk(chunk) == ArenaSort::data || sort_of_chunk(chunk) == ArenaSort::adopted;
+}
+
+}  // namespace
+
+struct VerbsChannel::LinkKeys {
+  std::array<std::uint32_t, kMostRails> local{};
+  std::array<std::uint32_t, kMostRails> remote{};
+};
+
+bool VerbsChannel::far_keys_of(std::uint32_t chunk, RemoteKeys::Keys& keys) noexcept {
+  if (links_.size() == 1 || !holds_tensors(chunk)) return false;
+  for (std::size_t i = 1; i < links_.size(); ++i) {
+    const auto region = links_[i].rail->regions->of_chunk(chunk);
+    if (!region.ok()) {
+      rank_.local.log->warn(Subsystem::path, "tensors of rank {} come by {} alone: {}", peer_,
+                            near().device->name(), region.status().text());
+      return false;
+    }
+    keys[i - 1] = region->remote_key;
+  }
+  return true;
+}
+
+std::size_t VerbsChannel::go_alone(const Status& why) noexcept {
+  if (!told_alone_.exchange(true))
+    rank_.local.log->warn(Subsystem::path, "tensors to rank {} go by {} alone: {}", peer_,
+                          near().device->name(), why.text());
+  return 1;
+}
+
+std::size_t VerbsChannel::keys_by_link(const PutWork& work, Payload& payload,
+                                       LinkKeys& keys) noexcept {
+  if (payload.count != 0) keys.local[0] = payload.pieces[0].key;
+  keys.remote[0] = work.payload.key;
+  if (links_.size() == 1 || !payload.is_one() || payload.bytes < kStripeBytes) return 1;
+  const auto remote = far_keys_.find(work.payload.key);
+  if (!remote) return 1;
+  const bool is_adopted = !payload.kept.leases.empty();
+  for (std::size_t i = 1; i < links_.size(); ++i) {
+    Regions& regions = *links_[i].rail->regions;
+    keys.remote[i] = (*remote)[i - 1];
+    if (is_adopted) {
+      auto lease = regions.lend(payload.adopted_chunk);
+      if (!lease.ok()) return go_alone(lease.status());
+      keys.local[i] = lease->chunk().local_key;
+      payload.kept.leases.push_back(std::move(*lease));
+      continue;
+    }
+    const auto key = regions.local_key(payload.pieces[0].data, payload.bytes);
+    if (!key.ok()) return go_alone(key.status());
+    keys.local[i] = *key;
+  }
+  return links_.size();
+}
+
+std::uint64_t VerbsChannel::rate_of_pair(std::size_t pair) const noexcept {
+  const auto rate_of = [](const Link& link) {
+    return std::uint64_t{std::min(link.rail->device->address().rate, link.peer.rate)};
+  };
+  // A rate that is not known is taken to be the first one's.
+  const std::uint64_t rate = rate_of(links_[pair / per_link_]);
+  return std::max<std::uint64_t>(rate != 0 ? rate : rate_of(links_.front()), 1);
+}
+
+Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
+  const std::size_t count = pairs_.size();
+  LinkKeys keys;
+  const std::size_t carrying = keys_by_link(work, payload, keys) * per_link_;
+  std::uint64_t rates = 0;
+  for (std::size_t i = 0; i < carrying; ++i) rates += rate_of_pair(i);
+  std::array<MemoryPiece, NotificationTable::kMaxQueuePairs> parts;
+  std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
+  work.requests = 0;
+  std::uint64_t before = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t end = payload.bytes;
+    if (i < carrying) before += rate_of_pair(i);
+    if (before < rates) {
+      const auto share =
+          static_cast<std::size_t>(static_cast<double>(payload.bytes) *
+                                   static_cast<double>(before) / static_cast<double>(rates));
+      end = std::min(payload.bytes, (share + kLeastShare - 1) / kLeastShare * kLeastShare);
+    }
+    // Many runs go by one of them.
+    parts[i] = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
+    parts[i].key = keys.local[i / per_link_];
+    const bool takes_all = !payload.is_one() && i == pair_for(work.notification_id);
+    Sending& sending = sendings[i];
+    sending = {.pair = i, .notify_method = NotifyMethod::separate};
+    sending.immediate =
+        Immediate{work.notification_id, true, static_cast<std::uint32_t>(work.sequence)}.word();
+    sending.rest = {
+        .pieces = takes_all ? payload.all() : std::span(&parts[i], parts[i].bytes == 0 ? 0 : 1),
+        .to = {work.payload.address + (payload.is_one() ? first : 0), keys.remote[i / per_link_]}};
+    sending.is_inline = fits_inline(takes_all ? payload.bytes : parts[i].bytes, *pairs_[i]);
+    work.requests += requests_for(sending.rest, *pairs_[i]);
+    first = end;
+  }
+  return put_by_and_by(work, std::span(sendings).first(count));
+}
+
+}  // namespace weft::p2p::verbs
