@@ -13,6 +13,7 @@ Rails::Rails(std::vector<std::unique_ptr<Device>> devices) {
 void Rails::start(LocalRank& local, ProgressThread& progress, int peers,
                   const std::function<void()>& poll_hook) {
   for (Rail& rail : rails_) {
+    if (rail.completions) continue;  // since an earlier try, whose posted tasks refer to it
     rail.regions =
         std::make_unique<Regions>(*rail.device, Regions::Memory{.control = local.control,
                                                                 .data = local.data,
@@ -23,6 +24,7 @@ void Rails::start(LocalRank& local, ProgressThread& progress, int peers,
     rail.completions->on_poll(poll_hook);
   }
   if (nearest().completions->is_inline()) local.waiter.add_poller(*this);
+  started_ = true;
 }
 
 void Rails::stop() noexcept {

@@ -27,10 +27,10 @@ class Rails final : public Poller {
   explicit Rails(std::vector<std::unique_ptr<Device>> devices);
 
   /// Makes regions and completion queues; all must outlive it. `peers`: as Completions has it.
-  /// `poll_hook`: as Completions::on_poll(). Throws Error(system | exhausted).
+  /// `poll_hook`: as Completions::on_poll(). Throws Error(system | exhausted); may be tried again.
   void start(LocalRank& local, ProgressThread& progress, int peers,
              const std::function<void()>& poll_hook);
-  bool is_started() const noexcept { return nearest().completions != nullptr; }
+  bool is_started() const noexcept { return started_; }
   /// The progress thread has stopped: ends the threads of the completion queues.
   void stop() noexcept;
 
@@ -54,6 +54,7 @@ class Rails final : public Poller {
 
  private:
   std::vector<Rail> rails_;
+  bool started_ = false;
 };
 
 }  // namespace weft::p2p::verbs
