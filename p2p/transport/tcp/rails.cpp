@@ -201,8 +201,11 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
       return false;
     }
     rail.pipe = std::move(pipe);
-    rail.own = address_of(rail.pipe.in(), ::getsockname);
-    rail.peer = address_of(rail.pipe.in(), ::getpeername);
+    // One that has ended already has no addresses any more.
+    if (const IpAddress own = address_of(rail.pipe.in(), ::getsockname); own != IpAddress{})
+      rail.own = own;
+    if (const IpAddress peer = address_of(rail.pipe.in(), ::getpeername); peer != IpAddress{})
+      rail.peer = peer;
     rail.in.restart();
     rail.finished = rail.reported = 0;
     rail.reads = true;
