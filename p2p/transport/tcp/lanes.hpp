@@ -1,4 +1,4 @@
-// What one end sends by several rails: all records but pieces by one of them in order, pieces by
+// The records that one end sends by several rails: all records but pieces by one of them in order, pieces by
 // all.
 #pragma once
 

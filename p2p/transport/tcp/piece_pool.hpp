@@ -18,7 +18,7 @@ namespace weft::p2p::tcp {
 class PiecePool {
  public:
   static constexpr std::size_t kMostRails = 8;
-  /// Of a piece; larger tensors have larger ones.
+  /// A piece's bytes; larger tensors have larger ones.
   static constexpr std::size_t kPiece = 256u << 10;
   static constexpr std::size_t kLargePiece = 1u << 20;
   static constexpr std::size_t kLarge = 16u << 20;  ///< a tensor from here on
@@ -43,7 +43,7 @@ class PiecePool {
 
   /// A rail takes pieces from now on, or no more; what it had is no longer under way.
   void use(std::size_t rail, bool used) noexcept;
-  /// Whether the rail is to take the first piece now. Of all rails in use at least one is, unless
+  /// Whether the rail is to take the first piece now. At least one of the rails in use is, unless
   /// each has as much under way as it may.
   bool may_take(std::size_t rail, Clock::time_point now) const noexcept;
   /// The rail takes the first piece.

@@ -68,7 +68,7 @@ void TcpChannel::fence_rail(Rail& rail, std::string why) {
   lanes_->pool.use(rail.index, false);
   rail.pipe.shut();
   if (rail.reply) {
-    // What came of an answer comes again.
+    // The part of an answer that came comes again.
     if (Get* get = gets_.find(rail.reply->get); get != nullptr) {
       get->piece = rail.reply->piece;
       get->done = rail.reply->done;
@@ -95,7 +95,7 @@ void TcpChannel::tell_down(Rail& lost, Rail& by) noexcept {
 RailEvent TcpChannel::on_rail_said(const Head& head) {
   Rail& rail = *rails_[head.index];
   if (head.kind == Kind::rail_up) {
-    // What could not be dealt with before.
+    // Deal with the records that came too early.
     for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
     return {.kind = RailEvent::Kind::up, .rail = head.index};
   }
@@ -108,7 +108,7 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
     if (!has_other_rail(rail))
       return {.kind = RailEvent::Kind::path_lost,
               .status = last_rail(peer_, "the peer has lost it")};
-    // Of the next connection, before the end of this one was told.
+    // It tells of the next connection, before the end of this one was told.
     if (head.key > rail.connection) {
       later_.push_back(head);
       return {};

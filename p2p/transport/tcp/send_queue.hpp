@@ -69,7 +69,7 @@ class SendQueue {
     return kind != Kind::taken && kind != Kind::reply;  // the latter's reply_end is
   }
   /// The peer has taken that many of this connection's records: calls `on` for each that is new.
-  /// False: it can't have taken so many.
+  /// False: there are fewer.
   template <typename On>
   bool taken(std::uint64_t count, const On& on) {
     if (count < taken_ || count - taken_ > kept_.size()) return false;

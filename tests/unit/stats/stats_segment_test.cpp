@@ -234,7 +234,7 @@ TEST(StatsView, RefusesWhatIsNoStatsSegment) {
   EXPECT_NE(refusal(std::string(8192, 'x')).find("it is no stats segment"), std::string::npos);
   EXPECT_NE(refusal("weftstat" + std::string(8192, '\7')).find("version"), std::string::npos);
   std::string zeros(8192, '\0');
-  zeros.replace(0, 9, "weftstat\2");
+  zeros.replace(0, 9, "weftstat\3");
   EXPECT_NE(refusal(zeros).find("section 0 does not lie within it"), std::string::npos);
 }
 
