@@ -56,12 +56,12 @@ class WEFT_API PartialShape {
 };
 
 /// The analysis' knowledge of one tensor.
-struct TensorType {
+struct WEFT_API TensorType {
   DType dtype = DType::f32;
   PartialShape shape;
 
   /// For example "f32[?, 4]".
-  WEFT_API std::string text() const;
+  std::string text() const;
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
@@ -72,7 +72,10 @@ struct TensorId {
   std::int32_t output = 0;
 
   bool none() const noexcept { return node < 0; }
-  friend auto operator<=>(const TensorId&, const TensorId&) = default;
+  friend bool operator==(const TensorId&, const TensorId&) = default;
+  friend bool operator<(const TensorId& a, const TensorId& b) noexcept {
+    return a.node != b.node ? a.node < b.node : a.output < b.output;
+  }
 };
 
 /// A list of sizes or axes, as an attribute.

@@ -39,7 +39,7 @@ struct Edge {
 
 /// Registered memory that a rank's static and viewed edges need, in bytes. Dynamic edges come on
 /// top of it, as large as their tensors happen to be.
-struct WEFT_API MemoryNeed {
+struct MemoryNeed {
   std::uint64_t received = 0;   ///< slots of this rank, one buffer each
   std::uint64_t sent = 0;       ///< tensors that this rank puts, each counted once
   std::uint64_t published = 0;  ///< published slots, two buffers each

@@ -128,7 +128,7 @@ std::vector<std::string> Definitions::names() const {
 }
 
 const Definitions& Definitions::standard() {
-  static const Definitions kStandard = [] {
+  static const Definitions standard = [] {
     Definitions all;
     add_state(all);
     add_elementwise(all);
@@ -141,7 +141,7 @@ const Definitions& Definitions::standard() {
     add_lookups(all);
     return all;
   }();
-  return kStandard;
+  return standard;
 }
 
 }  // namespace weft::dataflow

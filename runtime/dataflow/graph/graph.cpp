@@ -44,7 +44,9 @@ void check_inputs(const Node& node) {
 
 void complete_attributes(Node& node) {
   const auto& known = node.definition->attributes;
-  for (const auto& [name, value] : node.attributes) {
+  for (const auto& attribute : node.attributes) {
+    const std::string& name = attribute.first;
+    const AttributeValue& value = attribute.second;
     const auto spec = std::find_if(known.begin(), known.end(),
                                    [&](const AttributeSpec& spec) { return spec.name == name; });
     if (spec == known.end())

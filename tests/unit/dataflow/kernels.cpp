@@ -155,7 +155,7 @@ struct ByTape {
 };
 
 const std::map<std::string, ByTape>& by_tape() {
-  static const std::map<std::string, ByTape> kMap = {
+  static const std::map<std::string, ByTape> map = {
       {"weft.ConvGradInput", {"Conv", {2, 1}, {0}, {0}}},
       {"weft.ConvGradWeight", {"Conv", {1, 2}, {0}, {1}}},
       {"weft.MaxPoolGrad", {"MaxPool", {1}, {0}, {0}}},
@@ -168,7 +168,7 @@ const std::map<std::string, ByTape>& by_tape() {
       {"weft.SoftmaxCrossEntropyLossGrad", {"SoftmaxCrossEntropyLoss", {1, 2}, {0}, {0}}},
       {"weft.LSTMGrad", {"LSTM", {0, 1, 2, 3, -1, 4, 5}, {7, 8, 9}, {0, 1, 2, 3, 5, 6}}},
       {"weft.GRUGrad", {"GRU", {0, 1, 2, 3, -1, 4}, {6, 7}, {0, 1, 2, 3, 5}}}};
-  return kMap;
+  return map;
 }
 
 /// The sizes of a recurrent operator's states; every other forward output has its gradient's.
@@ -212,7 +212,7 @@ void run_by_tape(const ByTape& map, Call& call) {
 using Kernel = std::function<void(Call&)>;
 
 const std::map<std::string, Kernel>& kernels() {
-  static const std::map<std::string, Kernel> kKernels = {
+  static const std::map<std::string, Kernel> all = {
       {"Add", [](Call& c) { elementwise(c, std::plus<>()); }},
       {"Sum", [](Call& c) { elementwise(c, std::plus<>()); }},
       {"Mul", [](Call& c) { elementwise(c, std::multiplies<>()); }},
@@ -249,7 +249,7 @@ const std::map<std::string, Kernel>& kernels() {
       {"weft.Fill", [](Call& c) {
          std::fill(c.out[0].data->begin(), c.out[0].data->end(), c.attributes.number("value"));
        }}};
-  return kKernels;
+  return all;
 }
 
 }  // namespace

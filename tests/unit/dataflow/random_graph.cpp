@@ -12,7 +12,7 @@ using reference::Array;
 
 /// Own definitions beside the standard ones: an operator in place, and one that cuts rows off.
 const Definitions& definitions() {
-  static const Definitions kAll = [] {
+  static const Definitions all_of_them = [] {
     Definitions all = Definitions::standard();
     all.add({.name = "test.Negate",
              .inputs = {{"x"}},
@@ -30,7 +30,7 @@ const Definitions& definitions() {
              }});
     return all;
   }();
-  return kAll;
+  return all_of_them;
 }
 
 reference::OwnKernels own_kernels() {
@@ -56,13 +56,13 @@ Array random_array(const Sizes& sizes, std::uint64_t seed) {
 
 const std::vector<OpenSizes>& RandomGraph::cases() {
   // Far apart, so that a size that depends on an open one shows it.
-  static const std::vector<OpenSizes> kCases = [] {
+  static const std::vector<OpenSizes> all_cases = [] {
     std::vector<OpenSizes> all;
     for (const std::int64_t a : {2, 3, 7})
       for (const std::int64_t b : {4, 5, 11}) all.push_back({a, b});
     return all;
   }();
-  return kCases;
+  return all_cases;
 }
 
 RandomGraph::RandomGraph(std::uint64_t seed) : random_(seed), graph_(definitions()) {
