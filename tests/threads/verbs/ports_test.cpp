@@ -187,7 +187,7 @@ TEST(SeveralPorts, OneThatFailsEndsThePath) {
         auto arrival = slot.wait();
         status = arrival.status();
         if (!arrival.ok()) break;
-        EXPECT_TRUE(holds(arrival.value().tensor(), pattern_of(1, 0, n))) << n;
+        EXPECT_TRUE(holds(arrival->tensor(), pattern_of(1, 0, n))) << n;
       }
       EXPECT_EQ(status.code(), Code::path_failed) << status.text();
       return;
