@@ -1,5 +1,6 @@
 // Sending by several rails: large tensors in pieces, which any rail takes; all else by one rail in
-// order, and again by another one if that fails. Lent tensors stay so until the peer has taken them.
+// order, and again by another one if that fails. Lent tensors stay so until the peer has taken
+// them.
 #include <algorithm>
 #include <cstring>
 #include <new>

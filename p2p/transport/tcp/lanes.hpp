@@ -1,5 +1,5 @@
-// The records that one end sends by several rails: all records but pieces by one of them in order, pieces by
-// all.
+// The records that one end sends by several rails: all records but pieces by one of them in order,
+// pieces by all.
 #pragma once
 
 #include <atomic>

@@ -71,15 +71,22 @@ class Cutter {
   bool are_all_there() const {
     return std::ranges::all_of(ranks_, [&](const World* w) { return has_all_rails(*w, rails_); });
   }
+  bool have_lost(std::uint64_t rails) const {
+    return std::ranges::all_of(ranks_, [&](const World* w) {
+      const Report report = w->report();
+      return path_to(report, 1 - w->rank()).rails_lost >= rails;
+    });
+  }
   void run() {
     std::mt19937 random(7);
     while (!over_) {
-      const std::vector<int> rails = rail_sockets();
       std::this_thread::sleep_for(milliseconds(random() % 10));
-      if (!are_all_there() || rails.empty() || over_) continue;
-      if (::shutdown(rails[random() % rails.size()], SHUT_RDWR) != 0) continue;
+      if (!are_all_there() || over_) continue;
+      const std::vector<int> rails = rail_sockets();
+      if (rails.empty() || ::shutdown(rails[random() % rails.size()], SHUT_RDWR) != 0) continue;
       ++cut_;
-      std::this_thread::sleep_for(milliseconds(20));  // until it is noticed
+      // Two rails of two that fail at once are the end of the path.
+      (void)soon([&] { return have_lost(static_cast<std::uint64_t>(cut_)); }, seconds(15));
     }
   }
   const std::array<World*, 2> ranks_;
