@@ -71,8 +71,10 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
       connector_(local, progress, *this, config),
       first_use_(local, events, connector_,
                  static_cast<int>(config.integer(Setting::mesh_eager).value())),
-      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }),
-      rails_(progress, kRailCheck, [this](std::uint64_t) { check_rails(); }) {}
+      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {
+  if (terms_.rails > 1)
+    rails_.emplace(progress, kRailCheck, [this](std::uint64_t) { check_rails(); });
+}
 
 Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   const auto from = own.fabrics.find<TcpAddress>(kind());
@@ -277,7 +279,7 @@ void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
     return lose(partner, error.status());
   }
   partner.is_connected = true;
-  if (partner.channel->has_several_rails()) rails_.start();
+  if (partner.channel->has_several_rails()) rails_->start();
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);
 }

@@ -85,7 +85,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   std::optional<Sockets> sockets_;  ///< once a peer is reached by this fabric
   std::optional<TcpRank> shared_;
   Timer endings_;
-  Timer rails_;  ///< while a path has several
+  std::optional<Timer> rails_;  ///< for paths that have several
   Clock::time_point rails_checked_;
   std::mutex channels_mutex_;  ///< guards the channels of partners_ against who gives memory back
   std::vector<Partner> partners_;  ///< by rank
