@@ -134,8 +134,10 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
             "the largest distance at which a NIC accesses GPU memory directly; poster: same host "
             "bridge"}),
     {Setting::iface, "WEFT_IFACE", SettingType::text, "auto",
-     "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, or auto",
-     "the addresses for ranks of other hosts; auto: every interface of a network"},
+     "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, up to 4 of these, "
+     "comma-separated, or auto",
+     "the addresses for ranks of other hosts, rails in the order named; auto: every interface of a "
+     "network"},
     {Setting::dead_after, "WEFT_DEAD_AFTER", SettingType::time, "10s",
      "a time from 1s on, such as 10s, or off",
      "a rank that is stopped, or silent on another host, for this long is declared dead; off: "

@@ -43,7 +43,7 @@ os::Fd make_socket(const p2p::IpAddress& ip) {
 }
 
 os::Fd server(World& world) {
-  const auto ips = p2p::choose_ip_addresses(p2p::interface_addresses(), "auto");
+  const auto ips = p2p::choose_ip_addresses(p2p::interfaces(), "auto").ips;
   ListenerAddress listener_address{.ip = ips.at(0)};
   const os::Fd listener = make_socket(listener_address.ip);
   p2p::SocketAddress own = p2p::socket_address(listener_address.ip, 0);

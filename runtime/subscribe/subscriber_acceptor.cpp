@@ -31,7 +31,7 @@ std::vector<p2p::IpAddress> ips_of(const SubscriberAcceptor::Setup& setup) {
   auto ips = setup.address.file.empty()
                  ? bootstrap::own_ips(setup.address.fixed, bootstrap::resolve(setup.address.fixed),
                                       setup.iface)
-                 : p2p::choose_ip_addresses(p2p::interface_addresses(), setup.iface);
+                 : p2p::choose_ip_addresses(p2p::interfaces(), setup.iface).ips;
   if (setup.must_encrypt && !std::all_of(ips.begin(), ips.end(), is_of_this_host_alone))
     throw Error(ErrorDetail{
         .code = Code::bad_config,

@@ -17,7 +17,7 @@ void check_settings(const Config& config) {
       chosen == "auto" || chosen == "token")
     check_token_settings(config);
   if (const std::string& iface = config.text(Setting::iface); iface != "auto")
-    (void)p2p::choose_ip_addresses(p2p::interface_addresses(), iface);
+    (void)p2p::choose_ip_addresses(p2p::interfaces(), iface);
   (void)p2p::record_dir_of(config);
   (void)detail::parse_rules(config.text(Setting::coll));
   (void)detail::read_costs(config.text(Setting::coll_costs));

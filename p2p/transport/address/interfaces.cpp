@@ -3,6 +3,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 
@@ -29,23 +30,32 @@ int prefix_bits(const ifaddrs& entry) {
 
 }  // namespace
 
-std::vector<InterfaceAddress> interface_addresses() {
+Interfaces interfaces() {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0) os::throw_system_error("join", "getifaddrs");
   const std::unique_ptr<ifaddrs, FreeInterfaces> all(found);
-  std::vector<InterfaceAddress> addresses;
+  Interfaces host;
   for (const ifaddrs* at = all.get(); at != nullptr; at = at->ifa_next) {
+    host.bare.emplace_back(at->ifa_name);
     if (at->ifa_addr == nullptr) continue;
     const auto family = at->ifa_addr->sa_family;
     if ((family != AF_INET && family != AF_INET6) || (at->ifa_flags & IFF_UP) == 0 ||
         (at->ifa_flags & IFF_RUNNING) == 0)
       continue;
-    addresses.push_back({.name = at->ifa_name,
-                         .ip = ip_address_of(*at->ifa_addr),
-                         .prefix_bits = prefix_bits(*at),
-                         .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
+    host.addresses.push_back({.name = at->ifa_name,
+                              .ip = ip_address_of(*at->ifa_addr),
+                              .prefix_bits = prefix_bits(*at),
+                              .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
   }
-  return addresses;
+  std::ranges::sort(host.bare);
+  const auto again = std::ranges::unique(host.bare);
+  host.bare.erase(again.begin(), again.end());
+  std::erase_if(host.bare, [&](const std::string& name) {
+    return std::ranges::find(host.addresses, name, &InterfaceAddress::name) != host.addresses.end();
+  });
+  return host;
 }
+
+std::vector<InterfaceAddress> interface_addresses() { return interfaces().addresses; }
 
 }  // namespace weft::p2p

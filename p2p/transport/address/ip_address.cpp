@@ -99,6 +99,75 @@ std::vector<IpAddress> choose(std::span<const InterfaceAddress> addresses, const
   return best_first(eligible);
 }
 
+std::string known(const Interfaces& host) {
+  std::string all;
+  const auto add = [&all](const std::string& one) { all += (all.empty() ? "" : ", ") + one; };
+  for (const InterfaceAddress& a : host.addresses) add(a.name + ' ' + text(a.ip));
+  for (const std::string& name : host.bare) add(name + " without an address");
+  return all;
+}
+
+[[noreturn]] void refuse(std::string_view wanted, std::string_view trouble,
+                         const Interfaces& host) {
+  throw Error(ErrorDetail{
+      .code = Code::bad_config,
+      .operation = "join",
+      .message = fmt::format("WEFT_IFACE=\"{}\" {}; this host's interfaces: {}", wanted, trouble,
+                             known(host)),
+      .hint = "name interfaces, addresses or prefixes of this host, each once, or auto"});
+}
+
+std::vector<std::string_view> names_in(std::string_view list) {
+  std::vector<std::string_view> names;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    names.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+/// Of an interface, an address or a prefix.
+std::vector<IpAddress> ips_of(const Interfaces& host, std::string_view name) {
+  const auto prefix = parse_prefix(name);
+  return choose(host.addresses, [&](const InterfaceAddress& a) {
+    const bool asked = prefix ? in_prefix(a.ip, prefix->ip, prefix->bits) : a.name == name;
+    return asked && (is_ipv4(a.ip) || !is_link_local(a.ip));
+  });
+}
+
+bool is_there(const Interfaces& host, std::string_view name) {
+  return std::ranges::find(host.bare, name) != host.bare.end() ||
+         std::ranges::find(host.addresses, name, &InterfaceAddress::name) != host.addresses.end();
+}
+
+/// As `wanted` names them: the first of each, the second of each, and so on.
+ChosenIps choose_named(const Interfaces& host, std::string_view wanted) {
+  const std::vector<std::string_view> names = names_in(wanted);
+  if (names.size() > ConnectorAddress::kMaxIps)
+    refuse(wanted, fmt::format("names more than {}", ConnectorAddress::kMaxIps), host);
+  ChosenIps chosen;
+  std::vector<std::vector<IpAddress>> of_each;
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    std::vector<IpAddress> ips = ips_of(host, *name);
+    if (ips.empty() && !is_there(host, *name))
+      refuse(wanted, fmt::format("names \"{}\", which is none of them", *name), host);
+    const bool is_again = std::ranges::any_of(of_each, [&](const auto& before) {
+      return std::ranges::find_first_of(before, ips) != before.end();
+    });
+    if (is_again || std::find(names.begin(), name, *name) != name)
+      refuse(wanted, fmt::format("names \"{}\" twice", *name), host);
+    if (ips.empty()) chosen.left_out.emplace_back(*name);
+    of_each.push_back(std::move(ips));
+  }
+  for (std::size_t i = 0; i < ConnectorAddress::kMaxIps; ++i)
+    for (const auto& ips : of_each)
+      if (i < ips.size() && chosen.ips.size() < ConnectorAddress::kMaxIps)
+        chosen.ips.push_back(ips[i]);
+  if (chosen.ips.empty()) refuse(wanted, "names none with an address", host);
+  return chosen;
+}
+
 }  // namespace
 
 bool is_ipv4(const IpAddress& ip) noexcept {
@@ -137,31 +206,14 @@ IpAddress ip_address_of(const sockaddr& address) noexcept {
   return ip;
 }
 
-std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> addresses,
-                                           std::string_view wanted) {
-  if (wanted == "auto") {
-    auto ips = choose(addresses, [](const InterfaceAddress& a) {
-      return !a.loopback && !is_link_local(a.ip) && !is_of_containers(a.name);
-    });
-    // A host without a network: its own ranks still meet.
-    if (ips.empty()) ips = choose(addresses, [](const auto& a) { return a.loopback; });
-    return ips;
-  }
-  const auto prefix = parse_prefix(wanted);
-  auto ips = choose(addresses, [&](const InterfaceAddress& a) {
-    const bool asked = prefix ? in_prefix(a.ip, prefix->ip, prefix->bits) : a.name == wanted;
-    return asked && (is_ipv4(a.ip) || !is_link_local(a.ip));
+ChosenIps choose_ip_addresses(const Interfaces& host, std::string_view wanted) {
+  if (wanted != "auto") return choose_named(host, wanted);
+  auto ips = choose(host.addresses, [](const InterfaceAddress& a) {
+    return !a.loopback && !is_link_local(a.ip) && !is_of_containers(a.name);
   });
-  if (!ips.empty()) return ips;
-  std::string known;
-  for (const InterfaceAddress& a : addresses)
-    known += fmt::format("{}{} {}", known.empty() ? "" : ", ", a.name, text(a.ip));
-  throw Error(ErrorDetail{
-      .code = Code::bad_config,
-      .operation = "join",
-      .message = fmt::format("WEFT_IFACE=\"{}\" is none of this host's interfaces that are up: {}",
-                             wanted, known),
-      .hint = "name one of them, an address, a prefix, or auto"});
+  // A host without a network: its own ranks still meet.
+  if (ips.empty()) ips = choose(host.addresses, [](const auto& a) { return a.loopback; });
+  return {.ips = std::move(ips), .left_out = {}};
 }
 
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,

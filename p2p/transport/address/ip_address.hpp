@@ -49,13 +49,26 @@ struct InterfaceAddress {
   bool loopback = false;
 };
 
+/// This host's interfaces.
+struct Interfaces {
+  std::vector<InterfaceAddress> addresses;
+  std::vector<std::string> bare;  ///< the others, by name: down, or without an IP address
+};
+
 /// Throws Error(system).
+Interfaces interfaces();
+/// Of those that are up alone. Throws Error(system).
 std::vector<InterfaceAddress> interface_addresses();
 
-/// At most kMaxIps of them, the best first. `wanted` is WEFT_IFACE. Throws Error(bad_config)
-/// when it names none of them.
-std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> addresses,
-                                           std::string_view wanted);
+struct ChosenIps {
+  std::vector<IpAddress> ips;         ///< at most kMaxIps, the best first
+  std::vector<std::string> left_out;  ///< interfaces that were named and have no address
+};
+
+/// `wanted` is WEFT_IFACE. If that is a list, the first address of each that it names comes before
+/// all second ones, in the order of the list. Throws Error(bad_config) if a name is not there, is
+/// there twice, or if none that is named has an address.
+ChosenIps choose_ip_addresses(const Interfaces& host, std::string_view wanted);
 
 /// The peer's IP addresses, most likely reachable first: those in a subnet of this host lead.
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,

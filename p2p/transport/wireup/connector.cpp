@@ -315,8 +315,12 @@ Connector::~Connector() = default;
 
 ConnectorAddress Connector::listen() {
   Implementation& self = *implementation_;
-  self.own_addresses = interface_addresses();
-  const std::vector<IpAddress> ips = choose_ip_addresses(self.own_addresses, self.interface);
+  Interfaces host = interfaces();
+  const auto [ips, left_out] = choose_ip_addresses(host, self.interface);
+  for (const std::string& name : left_out)
+    self.local.log->warn(Subsystem::path, "WEFT_IFACE={}: {} is left out: it has no address",
+                         self.interface, name);
+  self.own_addresses = std::move(host.addresses);
   if (ips.empty())
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = "join",

@@ -98,7 +98,8 @@ Resolved resolve(const JobAddress& address) {
 
 std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
                                     std::string_view iface) {
-  const auto interfaces = p2p::interface_addresses();
+  const p2p::Interfaces host = p2p::interfaces();
+  const auto& interfaces = host.addresses;
   std::vector<p2p::IpAddress> own;
   for (const p2p::IpAddress& ip : resolved.ips)
     // All addresses of 127.0.0.0/8 belong to this host.
@@ -107,7 +108,7 @@ std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& r
         (p2p::is_ipv4(ip) && ip[12] == std::byte{127}))
       own.push_back(ip);
   if (!own.empty()) return own;
-  if (iface != "auto") return p2p::choose_ip_addresses(interfaces, iface);
+  if (iface != "auto") return p2p::choose_ip_addresses(host, iface).ips;
   std::string known;
   for (const p2p::InterfaceAddress& a : interfaces)
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", a.name, p2p::text(a.ip));

@@ -37,10 +37,13 @@ const std::vector<InterfaceAddress> kHost = {
     on("eth0", "10.0.0.2", 24), on("eth0", "10.0.0.3", 24),   on("eth0", "fd00::2", 64),
     on("eth0", "fe80::2", 64),  on("ib0", "192.168.7.2", 24), on("virbr0", "192.168.122.1", 24)};
 
+const std::vector<std::string> kBare = {"eth1", "ib1"};
+
 std::vector<std::string> chosen(const std::vector<InterfaceAddress>& host,
                                 std::string_view wanted) {
   std::vector<std::string> texts;
-  for (const IpAddress& p : choose_ip_addresses(host, wanted)) texts.push_back(text(p));
+  for (const IpAddress& p : choose_ip_addresses({host, kBare}, wanted).ips)
+    texts.push_back(text(p));
   return texts;
 }
 
@@ -73,16 +76,59 @@ TEST(IpAddresses, AreWhatTheUserNames) {
   EXPECT_EQ(chosen(kHost, "lo"), (Texts{"127.0.0.1", "::1"}));
 }
 
-TEST(IpAddresses, AreRefusedThatTheHostDoesNotHave) {
-  for (const char* wanted : {"eth7", "10.0.1.0/24", "10.0.0.0/33", "10.0.0.0/x", "fe80::/10", ""}) {
-    try {
-      choose_ip_addresses(kHost, wanted);
-      ADD_FAILURE() << wanted << " was accepted";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::bad_config);
-      EXPECT_NE(std::string(error.what()).find("ib0 192.168.7.2"), std::string::npos);
-    }
+TEST(IpAddresses, OfAListComeInItsOrderTheFirstOfEachBeforeTheRest) {
+  EXPECT_EQ(chosen(kHost, "ib0,eth0"), (Texts{"192.168.7.2", "10.0.0.2", "fd00::2", "10.0.0.3"}));
+  EXPECT_EQ(chosen(kHost, "eth0,ib0"), (Texts{"10.0.0.2", "192.168.7.2", "fd00::2", "10.0.0.3"}));
+  EXPECT_EQ(chosen(kHost, "fd00::/8,10.0.0.3,ib0"), (Texts{"fd00::2", "10.0.0.3", "192.168.7.2"}));
+  EXPECT_EQ(chosen(kHost, "lo,eth0"), (Texts{"127.0.0.1", "10.0.0.2", "::1", "fd00::2"}));
+}
+
+TEST(IpAddresses, OfInterfacesWithoutOneAreLeftOut) {
+  std::vector<InterfaceAddress> host = kHost;
+  host.push_back(on("eth2", "fe80::7", 64));  // which says nothing to another host
+  const ChosenIps ips = choose_ip_addresses({host, kBare}, "eth1,ib0,eth2");
+  ASSERT_EQ(ips.ips.size(), 1U);
+  EXPECT_EQ(text(ips.ips[0]), "192.168.7.2");
+  EXPECT_EQ(ips.left_out, (Texts{"eth1", "eth2"}));
+}
+
+/// What is said of a setting that is refused.
+std::string refusal(std::string_view wanted) {
+  try {
+    (void)choose_ip_addresses({kHost, kBare}, wanted);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::bad_config);
+    return error.detail().message;
   }
+  ADD_FAILURE() << wanted << " was accepted";
+  return {};
+}
+
+TEST(IpAddresses, AreRefusedThatTheHostDoesNotHave) {
+  for (const std::string wanted :
+       {"eth7", "10.0.1.0/24", "10.0.0.0/33", "10.0.0.0/x", "fe80::/10", "", "eth0,eth7", "eth0,",
+        ",eth0", "eth0,,ib0", "eth0,auto", "eth0, ib0"}) {
+    const std::string said = refusal(wanted);
+    EXPECT_NE(said.find("WEFT_IFACE=\"" + wanted + "\" names"), std::string::npos) << said;
+    EXPECT_NE(said.find("which is none of them"), std::string::npos) << said;
+    EXPECT_NE(said.find("ib0 192.168.7.2"), std::string::npos) << said;
+    EXPECT_NE(said.find("eth1 without an address"), std::string::npos) << said;
+  }
+}
+
+TEST(IpAddresses, AreRefusedIfNamedTwiceOrTooMany) {
+  for (const char* wanted :
+       {"eth0,eth0", "eth0,ib0,eth0", "eth1,eth0,eth1", "eth0,10.0.0.3", "192.168.0.0/16,ib0"}) {
+    const std::string said = refusal(wanted);
+    EXPECT_NE(said.find(" twice"), std::string::npos) << said;
+    EXPECT_NE(said.find("ib0 192.168.7.2"), std::string::npos) << said;
+  }
+  EXPECT_NE(refusal("lo,docker0,eth0,ib0,virbr0").find("more than 4"), std::string::npos);
+}
+
+TEST(IpAddresses, AreRefusedIfNoneNamedHasOne) {
+  EXPECT_NE(refusal("eth1").find("none with an address"), std::string::npos);
+  EXPECT_NE(refusal("ib1,eth1").find("none with an address"), std::string::npos);
 }
 
 TEST(IpAddresses, OfASharedSubnetAreTriedFirst) {
