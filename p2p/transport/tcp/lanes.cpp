@@ -156,6 +156,7 @@ Record* TcpChannel::find_waiting(Kind kind, std::uint64_t address, std::uint32_t
 
 void TcpChannel::flush_main() noexcept {
   Rail& rail = main_rail();
+  if (rail.link.load() != Link::up) return;
   if (!rail.out.lacks_room()) rail.out.flush(kTurn);
   after_sending(rail);
 }
@@ -210,6 +211,10 @@ bool TcpChannel::on_taken(Rail& rail, std::uint64_t count) {
   const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return true;
   if (!drop_taken(rail, count)) return give_up("it has taken more than was sent to it");
+  if (lanes_->fenced == rail.index && rail.link.load() == Link::up && !rail.out.holds_ordered()) {
+    lanes_->fenced.reset();
+    main_ = *first_up();
+  }
   release_held();
   feed_all();
   return true;

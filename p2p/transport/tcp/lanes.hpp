@@ -41,8 +41,8 @@ class UntakenPuts {
 
 /// The sending side's part that only several rails need. The main rail carries all but pieces.
 struct Lanes {
-  /// A rail that was the main one, until the peer has said what it took: nothing may overtake the
-  /// rest.
+  /// A rail that was the main one and has failed, or is up and is to be it no longer, until the
+  /// peer has said what it took: nothing may overtake the rest.
   std::optional<std::size_t> fenced;
   RecordRing held;  ///< until then, or until a striped put before them has arrived
   RecordRing held_urgent;

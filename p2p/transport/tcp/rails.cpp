@@ -47,7 +47,7 @@ RailEvent TcpChannel::lose_rail(std::size_t index, std::uint32_t connection, std
       return {.kind = RailEvent::Kind::path_lost, .status = last_rail(peer_, why)};
     if (rail.link.load() == Link::proving) {
       // Nothing went by it. Should the peer think otherwise, it will find out, and say so.
-      rail.link = Link::down;
+      rail.link = std::exchange(rail.is_owed, false) ? Link::fencing : Link::down;
       rail.reads = false;
       rail.pipe.shut();
     } else {
@@ -97,7 +97,14 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
   if (head.kind == Kind::rail_up) {
     // Deal with the records that came too early.
     for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
-    return {.kind = RailEvent::Kind::up, .rail = head.index};
+    const std::lock_guard lock(receiving_.mutex);
+    if (!std::exchange(rail.was_replaced, false))
+      return {.kind = RailEvent::Kind::up, .rail = head.index};
+    rank_.local.ring();  // puts may have ended
+    return {.kind = RailEvent::Kind::replaced,
+            .rail = head.index,
+            .why = rail.why,
+            .address = rail.peer};
   }
   RailEvent event{.kind = RailEvent::Kind::down, .rail = head.index};
   bool was_in_use = false;
@@ -113,9 +120,9 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
       later_.push_back(head);
       return {};
     }
-    was_in_use = rail.is_in_use();
+    was_in_use = rail.is_in_use() && !rail.is_owed;
     // A connection that this end has not used is no news.
-    const Link link = rail.link.load();
+    const Link link = rail.is_owed ? Link::fencing : rail.link.load();
     if (link == Link::down || link == Link::proving) event.kind = RailEvent::Kind::none;
     if (link != Link::fencing) fence_rail(rail, "the peer has lost it");
     // By none can be sent again what this one carried, until another one is proved.
@@ -134,28 +141,26 @@ RailEvent TcpChannel::end_fence(Rail& rail, std::uint64_t taken, RailEvent event
     if (!is_open()) return {};
     event.why = rail.why;
     event.address = rail.peer;
-    if (!send_again(rail, taken)) {
+    if (!send_again(rail, taken, rail.is_owed ? Link::proving : Link::down)) {
       (void)give_up("it has taken more than was sent to it");
       return {};
     }
   }
   rank_.local.ring();  // puts may have ended
-  if (rail.next) {
-    Pipe next = std::move(*rail.next);
-    rail.next.reset();
-    renew_rail(rail.index, std::move(next), false);
-  }
   for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
   return event;
 }
 
-/// The peer takes nothing of the rail any more, and has taken that many of its records.
-bool TcpChannel::send_again(Rail& rail, std::uint64_t taken) {
+/// The peer takes nothing of the rail's connection any more, and has taken that many of its
+/// records. A rail is up: `then` that is what becomes of this one, or another.
+bool TcpChannel::send_again(Rail& rail, std::uint64_t taken, Link then) {
   Lanes& lanes = *lanes_;
   if (!drop_taken(rail, taken)) return false;
   if (const auto by = first_up(); by && rail.is_untold) tell_down(rail, *rails_[*by]);
-  rail.link = Link::down;
+  rail.link = then;
+  rail.is_owed = false;
   ++rail.connection;
+  rail.told = rail.finished;
   rail.finished = rail.reported = 0;
   rail.tells = false;
   const bool was_main = lanes.fenced == rail.index;
@@ -164,23 +169,27 @@ bool TcpChannel::send_again(Rail& rail, std::uint64_t taken) {
     lanes.fenced.reset();
     if (other) main_ = *other;
   }
+  // All first: they may go by this rail again.
+  std::vector<Record> back;
+  rail.out.take_back([&](Record&& record) { back.push_back(std::move(record)); });
   SendQueue& out = main_rail().out;
   std::vector<PiecePool::Piece> pieces;
-  rail.out.take_back([&](Record&& record) {
+  for (Record& record : back) {
     switch (record.head.kind) {
       case Kind::taken:
       case Kind::rail_up:
-        return;  // they were for this connection alone
+        break;  // they were for this connection alone
       case Kind::piece:
-        return pieces.push_back({record.head, record.runs.front(), record.put});
+        pieces.push_back({record.head, record.runs.front(), record.put});
+        break;
       case Kind::rail_down:
         if (other) send_by(*rails_[*other], record.head);
-        return;
+        break;
       default:
-        return is_urgent(record.head.kind) ? out.add_urgent(std::move(record))
-                                           : out.add(std::move(record));
+        is_urgent(record.head.kind) ? out.add_urgent(std::move(record))
+                                    : out.add(std::move(record));
     }
-  });
+  }
   std::for_each(pieces.rbegin(), pieces.rend(), [&](const auto& one) { lanes.pool.put_back(one); });
   rail.waits.store(false, std::memory_order_relaxed);
   release_held();
@@ -196,10 +205,9 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
   {
     const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
     if (!is_open()) return false;
-    if (rail.link.load() == Link::up || rail.link.load() == Link::fencing) {
-      rail.next.emplace(std::move(pipe));  // until the peer's word of the old one has come
-      return false;
-    }
+    // The peer calls again once it has this end's word; its own may be lost with another rail.
+    if (rail.link.load() == Link::up || rail.is_untold) return false;
+    rail.is_owed = rail.link.load() == Link::fencing;
     rail.pipe = std::move(pipe);
     // One that has ended already has no addresses any more.
     if (const IpAddress own = address_of(rail.pipe.in(), ::getsockname); own != IpAddress{})
@@ -207,7 +215,7 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
     if (const IpAddress peer = address_of(rail.pipe.in(), ::getpeername); peer != IpAddress{})
       rail.peer = peer;
     rail.in.restart();
-    rail.finished = rail.reported = 0;
+    if (!rail.is_owed) rail.finished = rail.reported = 0;
     rail.reads = true;
     rail.link = called ? Link::up : Link::proving;
     if (called) {
@@ -215,7 +223,8 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
       send_by(rail, {.kind = Kind::rail_up,
                      .flags = kTell,
                      .index = static_cast<std::uint32_t>(index),
-                     .key = rail.connection});
+                     .key = rail.connection,
+                     .sequence = rail.told});
       use_rail(rail);
     }
   }
@@ -229,6 +238,17 @@ void TcpChannel::use_rail(Rail& rail) {
     if (other->is_untold && other->link.load() == Link::fencing) tell_down(*other, rail);
   lanes_->pool.use(rail.index, true);
   feed(rail);
+  move_main();
+}
+
+/// The first rail that is up is to be the main one, once the peer has taken what went by a later
+/// one.
+void TcpChannel::move_main() {
+  Rail& from = main_rail();
+  if (lanes_->fenced || from.link.load() != Link::up || *first_up() >= main_) return;
+  from.out.add(summed({.kind = Kind::ack_wanted, .flags = kTell}, {}));
+  flush_main();
+  lanes_->fenced = from.index;
 }
 
 /// The first record of a rail that the peer has connected anew.
@@ -237,7 +257,13 @@ bool TcpChannel::on_rail_up(Rail& rail, const Head& head) {
     return give_up("it opens a rail that was not closed");
   const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return true;
-  if (head.key != rail.connection) return false;  // the peer has long given up this connection
+  // The peer has long given up this connection.
+  if (head.key != rail.connection + (rail.is_owed ? 1 : 0)) return false;
+  if (rail.is_owed) {
+    rail.was_replaced = true;
+    if (!send_again(rail, head.sequence, Link::up))
+      return give_up("it has taken more than was sent to it");
+  }
   rail.link = Link::up;
   rail.out.flush(kTurn);  // a cipher's header
   use_rail(rail);

@@ -166,7 +166,7 @@ bool TcpChannel::end_get(const Head& head) {
   Rail& rail = main_rail();
   Record& record = lanes_ ? lane_record(reply) : rail.out.add(reply);
   record.pieces.assign(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(count));
-  rail.out.flush(kTurn);
+  if (rail.link.load() == Link::up) rail.out.flush(kTurn);
   after_sending(rail);
   return true;
 }

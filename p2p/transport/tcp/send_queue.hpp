@@ -81,6 +81,17 @@ class SendQueue {
   }
   /// Whether the peer is still to take any.
   bool holds_any() const noexcept { return !kept_.empty() || !ring_.empty() || !urgent_.empty(); }
+  /// Whether the peer is still to take any whose order matters: none of pieces, and of rails.
+  bool holds_ordered() noexcept {
+    for (RecordRing* const ring : {&kept_, &ring_, &urgent_})
+      for (std::size_t i = 0; i < ring->size(); ++i) {
+        const Kind kind = ring->at(i).head.kind;
+        if (kind != Kind::piece && kind != Kind::taken && kind != Kind::rail_down &&
+            kind != Kind::rail_up)
+          return true;
+      }
+    return false;
+  }
   /// The connection is over: hands over what the peer has not taken, in order, as it was before it
   /// was sent, and forgets it.
   template <typename On>

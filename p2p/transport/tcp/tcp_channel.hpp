@@ -52,7 +52,8 @@ struct TcpRank {
 
 /// News of a rail for the fabric.
 struct RailEvent {
-  enum class Kind : std::uint8_t { none, down, up, path_lost };
+  /// replaced: down and up again at once.
+  enum class Kind : std::uint8_t { none, down, up, replaced, path_lost };
   Kind kind = Kind::none;
   std::size_t rail = 0;
   std::string why = {};
@@ -160,9 +161,12 @@ class TcpChannel final : public Channel, private GetEngine {
     // Of several rails. Changed under both locks, read under either.
     std::atomic<Link> link{Link::up};
     std::uint32_t connection = 0;  ///< counts the rail's connections
-    std::optional<Pipe> next;      ///< came before the end of the last one was told
     std::string why;               ///< it was lost
     bool is_untold = false;        ///< fencing, and the peer is to be told
+    /// proving, and the first record is to tell what the peer took of the connection before.
+    bool is_owed = false;
+    bool was_replaced = false;  ///< it has told that, and the fabric is to hear of it
+    std::uint64_t told = 0;     ///< records finished of the connection before
     // The receiving side's.
     bool reads = true;
     bool tells = false;          ///< the peer is to hear what was taken
@@ -234,7 +238,8 @@ class TcpChannel final : public Channel, private GetEngine {
   std::optional<std::size_t> first_up() const noexcept;
   void fence_rail(Rail& rail, std::string why);
   void tell_down(Rail& lost, Rail& by) noexcept;
-  bool send_again(Rail& rail, std::uint64_t taken);
+  bool send_again(Rail& rail, std::uint64_t taken, Link then);
+  void move_main();
   void use_rail(Rail& rail);
   RailEvent end_fence(Rail& rail, std::uint64_t taken, RailEvent event);
 

@@ -246,6 +246,13 @@ void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
       partner.channel->counters().rails_back.add(1);
       local_.log->info(Subsystem::path, "rail {} to rank {} is back", event.rail, partner.rank);
       return;
+    case RailEvent::Kind::replaced: {
+      RailEvent part = event;
+      part.kind = RailEvent::Kind::down;
+      on_rail(partner, part);
+      part.kind = RailEvent::Kind::up;
+      return on_rail(partner, part);
+    }
     case RailEvent::Kind::down:
       partner.channel->counters().rails_lost.add(1);
       local_.log->warn(Subsystem::path,
@@ -254,6 +261,13 @@ void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
       if (local_.rank > partner.rank)
         connector_.call_again_for_data(partner.rank, static_cast<int>(event.rail), event.address);
   }
+}
+
+void TcpFabric::tell_rails(const Partner& partner) {
+  std::string list;
+  for (const RailReport& rail : partner.channel->rails())
+    list += fmt::format("{}{} to {}", list.empty() ? "" : ", ", rail.own, rail.peer);
+  local_.log->info(Subsystem::path, "rails to rank {}: {}", partner.rank, list);
 }
 
 void TcpFabric::check_rails() {
@@ -279,7 +293,10 @@ void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
     return lose(partner, error.status());
   }
   partner.is_connected = true;
-  if (partner.channel->has_several_rails()) rails_->start();
+  if (partner.channel->has_several_rails()) {
+    rails_->start();
+    tell_rails(partner);
+  }
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);
 }

@@ -67,6 +67,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   Pipe pipe_of(const Partner& partner, DataConnection connection) const;
   void on_rail(Partner& partner, const RailEvent& event);
   void check_rails();
+  void tell_rails(const Partner& partner);
   void connect_to_itself(Partner& partner);
   void take_messages(Partner& partner);
   void on_broke(Partner& partner, bool ended, const Status& why);

@@ -28,7 +28,8 @@ enum class Kind : std::uint8_t {
   striped,    ///< a put whose payload comes in pieces; its word is set once all of them are there
   taken,      ///< how many records of this connection the sender of this one has dealt with
   rail_down,  ///< a rail has failed, and nothing of it is taken any more
-  rail_up,    ///< the first record of a rail that was connected anew
+  rail_up,    ///< the first record of a rail that was connected anew; what the connection before
+              ///< brought
   last = rail_up
 };
 
@@ -60,7 +61,7 @@ struct Head {
   std::uint64_t address = 0;   ///< put, piece, word: in the chunk; chunk: size; striped: pieces
   std::uint32_t key = 0;       ///< the chunk; striped: its number; rail_*: which of its connections
   std::uint32_t head_sum = 0;  ///< checksum of the head without it; 0: none are used
-  std::uint64_t sequence = 0;  ///< put, piece: for the word; word: the value; ack, taken, ..._down
+  std::uint64_t sequence = 0;  ///< put, piece: for the word; word: the value; ack, taken, rail_*
   std::uint64_t checksum = 0;  ///< of the payload, and of the head without both sums; 0: none
 };
 static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 48);

@@ -97,6 +97,9 @@ void read_stats(RankStatus& rank, const FoundRank& found) {
     rank.tables.push_back(table_status(table.page()));
   rank.rejected_connections = found.stats.totals().rejected_connections.load();
   rank.pid = found.pid == 0 ? identity.pid : found.pid;
+  for (const stats::PathEntry& path : found.stats.paths())
+    if (const std::uint64_t lost = path.counters.rails_lost.get(); lost != 0)
+      rank.rails.push_back({path.peer, lost, path.counters.rails_back.get()});
   const auto edges = found.stats.edges();
   const auto name_of = [&](std::uint64_t slot) -> std::string {
     const auto edge = std::ranges::find(edges, slot, &stats::ShownEdge::slot);

@@ -43,6 +43,13 @@ struct WaitStatus {
   double seconds = 0;  ///< duration so far
 };
 
+/// Of a path by several rails: rails that failed, and that came back. Only where any has failed.
+struct RailsStatus {
+  int peer = -1;
+  std::uint64_t lost = 0;
+  std::uint64_t back = 0;
+};
+
 /// A rank's part in a table of a parameter server.
 struct TableStatus {
   std::string server;
@@ -84,6 +91,7 @@ struct RankStatus {
   std::vector<WaitStatus> waits;           ///< the longest wait first
   std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
+  std::vector<RailsStatus> rails;
 };
 
 struct JobStatus {

@@ -62,6 +62,15 @@ std::string rejected_text(const JobStatus& job) {
   return text;
 }
 
+std::string rails_text(const JobStatus& job) {
+  std::string text;
+  for (const RankStatus& rank : job.ranks)
+    for (const RailsStatus& rails : rank.rails)
+      text += fmt::format("rails: rank {} to rank {}: {} lost, {} back\n", rank.rank, rails.peer,
+                          rails.lost, rails.back);
+  return text;
+}
+
 std::string table_text(const RankStatus& rank, const TableStatus& table) {
   std::string text = fmt::format("table {}/{}: rank {}", table.server, table.table, rank.rank);
   if (table.works)
@@ -136,6 +145,9 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
                      {"seconds", wait.seconds}});
   auto tables = nlohmann::ordered_json::array();
   for (const TableStatus& table : rank.tables) tables.push_back(table_json(table));
+  auto rails = nlohmann::ordered_json::array();
+  for (const RailsStatus& path : rank.rails)
+    rails.push_back({{"peer", path.peer}, {"lost", path.lost}, {"back", path.back}});
   return {{"rank", rank.rank},
           {"state", name(rank.state)},
           {"seen_by", name(rank.seen)},
@@ -147,6 +159,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"completed", progress_json(rank.progress, &Progress::completed)},
           {"waits", std::move(waits)},
           {"edges", std::move(edges)},
+          {"rails", std::move(rails)},
           {"tables", std::move(tables)}};
 }
 
@@ -181,7 +194,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
                                                    : what_it_does(rank));
   }
-  return text + late_text(job) + tables_text(job) + rejected_text(job);
+  return text + late_text(job) + rails_text(job) + tables_text(job) + rejected_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

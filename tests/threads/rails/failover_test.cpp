@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -96,10 +97,18 @@ class Cutter {
   std::thread thread_;
 };
 
-Config by(int rails) {
+struct Path {
+  int rails = 2;
+  std::string encrypt = "0";
+  std::string checksum = "0";
+};
+
+Config by(const Path& path) {
   return settings()
       .with(Setting::fabric, "tcp")
-      .with(Setting::rails, std::to_string(rails))
+      .with(Setting::rails, std::to_string(path.rails))
+      .with(Setting::encrypt, path.encrypt)
+      .with(Setting::checksum, path.checksum)
       .with(Setting::log, "off");
 }
 
@@ -115,10 +124,10 @@ bool holds(std::span<const std::int32_t> values, std::uint32_t n) {
   return true;
 }
 
-class Failover : public testing::TestWithParam<int> {};
+class Failover : public testing::TestWithParam<Path> {};
 
 TEST_P(Failover, LosesNothingOfPutsGetsAndMessages) {
-  const auto rails = static_cast<std::size_t>(GetParam());
+  const auto rails = static_cast<std::size_t>(GetParam().rails);
   const std::vector<std::int64_t> counts{4, 1000, 40'000, 150'000, 1'000'000};
   std::atomic<bool> ends{false};
   std::atomic<int> cut{0};
@@ -200,7 +209,15 @@ TEST_P(Failover, LosesNothingOfPutsGetsAndMessages) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Rails, Failover, testing::Values(2, 3, 8));
+std::string path_name(const testing::TestParamInfo<Path>& of) {
+  return std::to_string(of.param.rails) + (of.param.encrypt == "1" ? "Encrypted" : "") +
+         (of.param.checksum == "1" ? "Checked" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, Failover,
+                         testing::Values(Path{.rails = 2}, Path{.rails = 3}, Path{.rails = 8},
+                                         Path{.encrypt = "1"}, Path{.checksum = "1"}),
+                         path_name);
 
 }  // namespace
 }  // namespace weft::tests

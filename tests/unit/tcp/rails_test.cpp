@@ -1,0 +1,297 @@
+// Rails that fail one after another, and come back, at one end; the test is the other end and says
+// what it likes, when it likes.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "p2p/progress/progress_thread.hpp"
+#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/tcp/tcp_channel.hpp"
+#include "p2p/transport/wireup/connector.hpp"
+
+namespace weft::p2p::tcp {
+namespace {
+
+constexpr int kPeer = 1;
+
+struct NoEvents final : FabricEvents, ConnectorEvents {
+  void connected(int, std::unique_ptr<Channel>) override {}
+  void reachable(int, std::unique_ptr<Channel>) override {}
+  void in_use(int) override {}
+  void message(int, std::span<const std::byte>) override {}
+  void lost(int, const Status&) override {}
+  void broken(int) override {}
+  void short_of(const Error&) override {}
+  void met(int) override {}
+  void said(int, std::span<const std::byte>) override {}
+  void ended(int, bool, const std::string&) override {}
+};
+
+/// A channel whose progress thread is the test.
+class OneEnd {
+ public:
+  explicit OneEnd(std::size_t rails) {
+    std::vector<Pipe> pipes;
+    for (std::size_t i = 0; i < rails; ++i) {
+      auto [own, other] = pair();
+      pipes.push_back(std::move(own));
+      others_.push_back(std::move(other));
+    }
+    channel.open(std::move(pipes), false);
+  }
+
+  void say(std::size_t rail, const Head& head) {
+    ASSERT_EQ(::send(others_[rail].get(), &head, sizeof head, MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof head));
+    turn();
+  }
+  void cut(std::size_t rail) {
+    others_[rail] = {};
+    turn();
+  }
+  /// The other end has connected it anew.
+  void call(std::size_t rail) {
+    auto [own, other] = pair();
+    others_[rail] = std::move(other);
+    EXPECT_FALSE(channel.renew_rail(rail, std::move(own), false));
+    turn();
+  }
+  void post(char name) {
+    const auto text = static_cast<std::byte>(name);
+    channel.send(std::span(&text, 1));
+  }
+  /// What has come by the rail since, one letter a record; a message is its own.
+  std::string hear(std::size_t rail) {
+    turn();
+    std::string heard;
+    for (Head head; ::recv(others_[rail].get(), &head, sizeof head, MSG_DONTWAIT) == sizeof head;) {
+      heads.push_back(head);
+      if (head.kind == Kind::rail_down)
+        heard += "D" + std::to_string(head.index);
+      else if (head.kind == Kind::ack_wanted)
+        heard += "?";
+      else if (head.kind == Kind::message)
+        heard += letter(rail, head.bytes);
+      else if (head.kind != Kind::taken && head.kind != Kind::ack)
+        heard += "!";
+    }
+    return heard;
+  }
+  void turn() {
+    sockets_.drain();
+    while (!tasks_.empty()) {
+      const auto task = std::move(tasks_.front());
+      tasks_.pop_front();
+      if (const RailEvent event = task(); event.kind != RailEvent::Kind::none)
+        events.push_back(event.kind);
+      sockets_.drain();
+    }
+  }
+
+  std::vector<RailEvent::Kind> events;
+  std::vector<Head> heads;  ///< all that were heard
+  std::string broke;        ///< why the path is no good
+
+ private:
+  static std::pair<Pipe, os::Fd> pair() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+    return {Pipe(os::Fd(ends[0])), os::Fd(ends[1])};
+  }
+  std::string letter(std::size_t rail, std::size_t bytes) {
+    std::string text(bytes, ' ');
+    EXPECT_EQ(::recv(others_[rail].get(), text.data(), bytes, MSG_DONTWAIT),
+              static_cast<ssize_t>(bytes));
+    return text;
+  }
+
+  const Config config_ = Config().with(Setting::log, "off");
+  ProgressThread thread_;
+  LocalRank local_{{.rank = 0,
+                    .size = 2,
+                    .config = config_,
+                    .log = std::make_shared<Log>(config_, "here", 0),
+                    .mapper = std::make_shared<SegmentMapper>(),
+                    .progress = &thread_,
+                    .sleeper = nullptr}};
+  NoEvents none_;
+  Connector connector_{local_, thread_, none_, config_};
+  FirstUse first_use_{local_, none_, connector_, 2};
+  Sockets sockets_{thread_};
+  std::deque<std::function<RailEvent()>> tasks_;
+  std::vector<os::Fd> others_;
+  TcpRank rank_{
+      .local = local_,
+      .sockets = sockets_,
+      .broke = [this](int, bool, const Status& why) { broke = why.text(); },
+      .has_message = [](int) {},
+      .rail_broke =
+          [this](int, std::size_t rail, std::uint32_t connection, const std::string& why) {
+            tasks_.emplace_back([=, this] { return channel.lose_rail(rail, connection, why); });
+          },
+      .rail_said =
+          [this](int, const Head& head) {
+            tasks_.emplace_back([=, this] { return channel.on_rail_said(head); });
+          },
+      .first_use = first_use_};
+
+ public:
+  TcpChannel channel{rank_, kPeer};
+};
+
+Head down(std::uint32_t rail, std::uint32_t connection, std::uint64_t taken) {
+  return {.kind = Kind::rail_down, .index = rail, .key = connection, .sequence = taken};
+}
+Head up(std::uint32_t rail, std::uint32_t connection, std::uint64_t taken) {
+  return {
+      .kind = Kind::rail_up, .flags = kTell, .index = rail, .key = connection, .sequence = taken};
+}
+
+using Events = std::vector<RailEvent::Kind>;
+constexpr auto kDown = RailEvent::Kind::down;
+constexpr auto kUp = RailEvent::Kind::up;
+
+TEST(RailsOfAPath, LoseNothingWhenOneFails) {
+  OneEnd end(2);
+  end.post('a');
+  end.post('b');
+  EXPECT_EQ(end.hear(0), "ab");
+  end.cut(0);
+  EXPECT_EQ(end.hear(1), "D0");
+  end.post('c');
+  EXPECT_EQ(end.hear(1), "") << "it has overtaken what may be sent again";
+  end.say(1, down(0, 0, 1));
+  EXPECT_EQ(end.hear(1), "bc");
+  EXPECT_EQ(end.events, Events{kDown});
+  EXPECT_EQ(end.broke, "");
+}
+
+// The peer's word of the first rail is lost with the second, after it has connected the first anew.
+TEST(RailsOfAPath, GoOnByOneThatIsBackBeforeItsEndWasTold) {
+  for (const std::uint64_t taken : {0, 1}) {
+    OneEnd end(2);
+    end.post('a');
+    EXPECT_EQ(end.hear(0), "a");
+    end.cut(0);
+    EXPECT_EQ(end.hear(1), "D0");
+    end.call(0);
+    end.cut(1);
+    EXPECT_EQ(end.hear(0), "") << "by a connection that has not been proved";
+    end.say(0, up(0, 1, taken));
+    EXPECT_EQ(end.hear(0), taken == 0 ? "aD1" : "D1");
+    EXPECT_EQ(end.events, Events{RailEvent::Kind::replaced});
+    end.say(0, down(1, 0, 1));  // that is, "D0" was the one that it has taken
+    end.post('b');
+    EXPECT_EQ(end.hear(0), "b");
+    EXPECT_EQ(end.events, (Events{RailEvent::Kind::replaced, kDown}));
+    EXPECT_EQ(end.broke, "");
+  }
+}
+
+// As it should be: the peer's word comes by the other rail, before or after the new connection.
+TEST(RailsOfAPath, TakeThePeersWordByWhicheverRailItComes) {
+  OneEnd end(2);
+  end.post('a');
+  EXPECT_EQ(end.hear(0), "a");
+  end.cut(0);
+  end.call(0);
+  end.say(1, down(0, 0, 0));
+  EXPECT_EQ(end.hear(1), "D0a");
+  end.say(0, up(0, 1, 0));
+  EXPECT_EQ(end.events, (Events{kDown, kUp}));
+  end.say(1, down(0, 0, 0));  // of the connection before
+  end.say(0, {.kind = Kind::bell});
+  EXPECT_EQ(end.events, (Events{kDown, kUp}));
+  EXPECT_EQ(end.broke, "");
+}
+
+TEST(RailsOfAPath, EndItIfANewConnectionFailsBeforeItIsProved) {
+  OneEnd end(2);
+  end.cut(0);
+  end.call(0);
+  end.cut(0);
+  EXPECT_EQ(end.events, Events{});
+  end.say(1, down(0, 0, 0));
+  EXPECT_EQ(end.events, Events{kDown});
+  EXPECT_EQ(end.broke, "");
+  end.cut(1);
+  EXPECT_NE(end.broke, "") << "it was the last";
+}
+
+// Its word of rail 2 was by rail 0, which has not brought it, and no other rail is up.
+TEST(RailsOfAPath, TellOfEachThoughAllFailBeforeOneIsBack) {
+  OneEnd end(3);
+  end.cut(2);
+  EXPECT_EQ(end.hear(0), "D2");
+  end.cut(0);
+  EXPECT_EQ(end.hear(1), "D0");
+  end.call(0);
+  end.cut(1);
+  end.say(0, up(0, 1, 0));
+  const std::string heard = end.hear(0);
+  EXPECT_NE(heard.find("D1"), std::string::npos) << heard;
+  EXPECT_NE(heard.find("D2"), std::string::npos) << heard;
+  EXPECT_EQ(end.broke, "");
+}
+
+/// Rail 0 was lost, and is back; so far rail 1 has brought "D0?".
+void bring_back_the_first(OneEnd& end) {
+  end.cut(0);
+  end.say(1, down(0, 0, 0));
+  EXPECT_EQ(end.hear(1), "D0");
+  end.call(0);
+  end.say(0, up(0, 1, 0));
+  EXPECT_EQ(end.hear(1), "?");
+}
+
+TEST(RailsOfAPath, GoByTheFirstAgainOnceTheOtherHasBroughtAll) {
+  OneEnd end(2);
+  bring_back_the_first(end);
+  end.post('a');
+  EXPECT_EQ(end.hear(0) + end.hear(1), "") << "it may overtake";
+  end.say(1, {.kind = Kind::taken, .sequence = 1});
+  EXPECT_EQ(end.hear(0) + end.hear(1), "");
+  end.say(1, {.kind = Kind::taken, .sequence = 2});
+  EXPECT_EQ(end.hear(0), "a");
+  EXPECT_EQ(end.hear(1), "");
+  EXPECT_EQ(end.broke, "");
+}
+
+TEST(RailsOfAPath, KeepTheOrderIfOneFailsWhileTheFirstTakesOver) {
+  for (const std::size_t cut : {0U, 1U}) {
+    OneEnd end(2);
+    end.cut(0);
+    end.say(1, down(0, 0, 0));
+    end.post('a');
+    EXPECT_EQ(end.hear(1), "D0a");
+    end.call(0);
+    end.say(0, up(0, 1, 0));
+    EXPECT_EQ(end.hear(1), "?");
+    end.post('b');
+    end.cut(cut);
+    if (cut == 1) {
+      end.say(0, down(1, 0, 1));
+      EXPECT_EQ(end.hear(0), "D1a?b");
+    } else {
+      EXPECT_EQ(end.hear(1), "D0");
+      end.say(1, {.kind = Kind::taken, .sequence = 4});
+      EXPECT_EQ(end.hear(1), "b");
+    }
+    EXPECT_EQ(end.broke, "");
+  }
+}
+
+}  // namespace
+}  // namespace weft::p2p::tcp
