@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/os/system_error.hpp"
+#include "p2p/transport/control_message.hpp"
 #include "p2p/transport/tcp/checksum.hpp"
 #include "p2p/transport/tcp/tcp_channel.hpp"
 
@@ -238,9 +239,13 @@ bool TcpChannel::end_by_lanes(Rail& rail, const Head& head) {
     case Kind::piece:
       ++receiving_.pieces[head.flags];
       return settle_stripes();
+    case Kind::message:
+      if (!receiving_.striped.empty() &&
+          !may_overtake_puts(std::span(receiving_.message).first(head.bytes)))
+        return give_up("it overtakes a tensor in pieces");
+      return end_one(head);
     case Kind::put:
     case Kind::part:
-    case Kind::message:
       if (!receiving_.striped.empty()) return give_up("it overtakes a tensor in pieces");
       return end_one(head);
     case Kind::taken:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "p2p/progress/progress_thread.hpp"
+#include "p2p/transport/control_message.hpp"
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/tcp/tcp_channel.hpp"
 #include "p2p/transport/wireup/connector.hpp"
@@ -52,6 +54,16 @@ class OneEnd {
     channel.open(std::move(pipes), false);
   }
 
+  void say_message(std::size_t rail, MessageType type) {
+    std::array<std::byte, sizeof type> text{};
+    std::memcpy(text.data(), &type, sizeof type);
+    const Head head{.kind = Kind::message, .bytes = text.size()};
+    ASSERT_EQ(::send(others_[rail].get(), &head, sizeof head, MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof head));
+    ASSERT_EQ(::send(others_[rail].get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+    turn();
+  }
   void say(std::size_t rail, const Head& head) {
     ASSERT_EQ(::send(others_[rail].get(), &head, sizeof head, MSG_NOSIGNAL),
               static_cast<ssize_t>(sizeof head));
@@ -176,6 +188,16 @@ TEST(RailsOfAPath, LoseNothingWhenOneFails) {
   EXPECT_EQ(end.hear(1), "bc");
   EXPECT_EQ(end.events, Events{kDown});
   EXPECT_EQ(end.broke, "");
+}
+
+TEST(RailsOfAPath, LetOnlyMessagesThatMayDoItOvertakeATensorInPieces) {
+  OneEnd end(2);
+  end.say(0, {.kind = Kind::striped, .address = 3, .key = 1});
+  end.say_message(0, MessageType::attach);
+  end.say_message(0, MessageType::chunk_wanted);
+  EXPECT_EQ(end.broke, "");
+  end.say_message(0, MessageType::detach);
+  EXPECT_NE(end.broke.find("overtakes a tensor in pieces"), std::string::npos) << end.broke;
 }
 
 // The peer's word of the first rail is lost with the second, after it has connected the first anew.

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# On host1 of two hosts with two networks: under load, the cable of one of two rails is out for a while, or for good.
+# Nothing is lost, nothing hangs, counters and one line each tell, and the rail comes back. Two rails of 1 Gbit/s move
+# a large tensor nearly twice as fast as one.
+#   rails.sh RANKS_SH RAILS_LOAD
+# WEFT_TEST_FULL=1: 30 times each.
+set -euo pipefail
+ranks_sh=$1 load=$2
+folder=$(mktemp -d)
+job=
+end() {
+  [[ -z $job ]] || kill "$job" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap end EXIT
+export WEFT_FABRIC=tcp WEFT_TIMEOUT=30s WEFT_LOG=info
+# Rail 0 by eth1, as mpirun itself needs eth0.
+export WEFT_IFACE=eth1,eth0 WEFT_RAILS=2
+
+fail() {
+  cat "$folder/output" "$folder"/seen.? 2>/dev/null || true
+  echo "failed: $*"
+  exit 1
+}
+# cut INTERFACE: no packet passes any more, in either direction
+cut() {
+  local host
+  for host in host1 host2; do
+    on $host nft -f - <<END
+add table inet cable
+add chain inet cable in { type filter hook input priority 0; }
+add chain inet cable out { type filter hook output priority 0; }
+add rule inet cable in iifname $1 drop
+add rule inet cable out oifname $1 drop
+END
+  done
+}
+heal() { for host in host1 host2; do on $host nft delete table inet cable; done; }
+# wait_for FILE...: the job writes them
+wait_for() {
+  local file until=$((SECONDS + 40))
+  for file in "$@"; do
+    until [[ -e $file ]]; do
+      kill -0 "$job" 2>/dev/null || fail 'the job ended early'
+      ((SECONDS < until)) || fail 'it hangs'
+      sleep 0.02
+    done
+  done
+}
+# begin NAME=VALUE... -- ARGUMENT...: the load, as $job
+begin() {
+  local settings=()
+  while [[ $1 != -- ]]; do settings+=("$1") && shift; done
+  shift
+  rm -f "$folder"/*
+  env "${settings[@]}" bash "$ranks_sh" 2 "$load" "$@" "$folder/seen" >"$folder/output" 2>&1 &
+  job=$!
+}
+finish() {
+  wait "$job" || fail "the job ended with $?"
+  job=
+}
+# says COUNT PATTERN: so many lines of the job's are of this pattern
+says() {
+  local found
+  found=$(grep -cE "$2" "$folder/output" || true)
+  ((found == $1)) || fail "$found lines, not $1, are of the pattern $2"
+}
+# seen WANTED: both ranks have seen this, and no round took long
+seen() {
+  local rank longest
+  for rank in 0 1; do
+    grep -q "^$1 " "$folder/seen.$rank" || fail "rank $rank has not seen $1"
+    longest=$(sed 's/.*longest_ms \([0-9]*\).*/\1/' "$folder/seen.$rank")
+    ((longest < 5000)) || fail "a round of rank $rank took $longest ms"
+  done
+}
+# out_for_a_while INTERFACE RAIL SETTING
+out_for_a_while() {
+  begin "$3" -- soak 3.2
+  wait_for "$folder/seen.begun"
+  sleep "0.$((RANDOM % 4))"
+  cut "$1"
+  sleep 2
+  heal
+  wait_for "$folder"/seen.{0,1}
+  finish
+  seen 'lost 1 back 1 up 2'
+  says 1 'rails to rank 1: 10\.78\.2\.1 to 10\.78\.2\.2, 10\.78\.1\.1 to 10\.78\.1\.2'
+  says 2 "rail $2 to rank [01] .* is lost"
+  says 2 "rail $2 to rank [01] is back"
+}
+# out_for_good INTERFACE RAIL SETTING
+out_for_good() {
+  begin "$3" -- soak 2
+  : >"$folder/seen.stay"
+  wait_for "$folder/seen.begun"
+  sleep "0.$((RANDOM % 4))"
+  cut "$1"
+  wait_for "$folder"/seen.{0,1}
+  heal # mpirun is to hear of the end
+  finish
+  seen 'lost 1 back 0 up 1'
+  says 2 "rail $2 to rank [01] .* is lost"
+}
+# each WHAT INTERFACE RAIL SETTING
+each() {
+  local i times=1 begun=$EPOCHREALTIME
+  [[ ${WEFT_TEST_FULL-0} != 1 ]] || times=30
+  for ((i = 0; i < times; i++)); do "$@"; done
+  echo "$*: held $times times, $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms; $(<"$folder/seen.0")"
+}
+
+if on host2 nft add table inet cable 2>/dev/null; then
+  on host2 nft delete table inet cable
+  each out_for_a_while eth1 0 WEFT_CHECKSUM=0
+  each out_for_a_while eth0 1 WEFT_ENCRYPT=1
+  each out_for_good eth1 0 WEFT_CHECKSUM=1
+  each out_for_good eth0 1 WEFT_CHECKSUM=0
+else
+  echo 'skipped: cables (no nft here)'
+fi
+
+# microseconds RAILS: the shortest time of a 64 MiB put
+microseconds() {
+  begin "WEFT_RAILS=$1" -- rate 4
+  wait_for "$folder"/seen.{0,1}
+  finish
+  cat "$folder/seen.0"
+}
+if tc qdisc add dev eth1 root tbf rate 1gbit burst 256k latency 50ms 2>/dev/null; then
+  for host in host1 host2; do
+    on $host tc qdisc replace dev eth0 root tbf rate 1gbit burst 256k latency 50ms
+    on $host tc qdisc replace dev eth1 root tbf rate 1gbit burst 256k latency 50ms
+  done
+  one=$(microseconds 1)
+  two=$(microseconds 2)
+  echo "64 MiB by one rail of 1 Gbit/s: $one us; by two: $two us"
+  ((one > 500000)) || fail 'the rails are not slow'
+  ((10 * one >= 18 * two)) || fail 'two rails are not 1.8 times as fast as one'
+else
+  echo 'skipped: slow rails (no tbf here)'
+fi
