@@ -134,10 +134,14 @@ if tc qdisc add dev eth1 root tbf rate 1gbit burst 256k latency 50ms 2>/dev/null
     on $host tc qdisc replace dev eth1 root tbf rate 1gbit burst 256k latency 50ms
   done
   one=$(microseconds 1)
-  two=$(microseconds 2)
-  echo "64 MiB by one rail of 1 Gbit/s: $one us; by two: $two us"
   ((one > 500000)) || fail 'the rails are not slow'
-  ((10 * one >= 18 * two)) || fail 'two rails are not 1.8 times as fast as one'
+  # Other work of this machine may slow two rails down, and never makes them faster.
+  for try in 1 2 3; do
+    two=$(microseconds 2)
+    echo "64 MiB by one rail of 1 Gbit/s: $one us; by two: $two us"
+    ((10 * one < 18 * two)) || break
+  done
+  ((10 * one >= 18 * two)) || fail "two rails are not 1.8 times as fast as one, $try times"
 else
   echo 'skipped: slow rails (no tbf here)'
 fi
