@@ -60,7 +60,7 @@ finish() {
   wait "$job" || fail "the job ended with $?"
   job=
 }
-# says COUNT PATTERN: so many lines of the job's are of this pattern
+# says COUNT PATTERN: COUNT lines of the job's output are of this pattern
 says() {
   local found
   found=$(grep -cE "$2" "$folder/output" || true)

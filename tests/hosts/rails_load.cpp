@@ -2,7 +2,7 @@
 //   rails_load soak SECONDS FILE   tensors of many sizes both ways, contents checked, then until
 //   all
 //                                  rails are as often back as lost, or a file FILE.stay is there
-//   rails_load rate PUTS FILE      so many tensors of 64 MiB from rank 0 to rank 1
+//   rails_load rate PUTS FILE      PUTS tensors of 64 MiB from rank 0 to rank 1
 // FILE.0 and FILE.1 get what the ranks have seen, once they have ended: a launcher's own connection
 // may be cut. FILE.begun is there once data moves.
 #include <algorithm>

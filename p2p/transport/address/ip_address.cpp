@@ -127,7 +127,7 @@ std::vector<std::string_view> names_in(std::string_view list) {
   return names;
 }
 
-/// Of an interface, an address or a prefix.
+/// The addresses of an interface or in a prefix, or an address alone.
 std::vector<IpAddress> ips_of(const Interfaces& host, std::string_view name) {
   const auto prefix = parse_prefix(name);
   return choose(host.addresses, [&](const InterfaceAddress& a) {

@@ -319,8 +319,8 @@ RailEvent TcpChannel::check_rails(std::chrono::nanoseconds since_last,
     socklen_t size = sizeof info;
     const bool known = ::getsockopt(rail->pipe.out(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
     const std::chrono::milliseconds last(info.tcpi_last_ack_recv);
-    // What this host itself drops, its link being down, is not under way: only probes tell. Those
-    // of a full window are answered.
+    // Packets that this host itself drops, its link being down, don't count as under way: only
+    // unanswered probes tell. Probes of a full window are answered.
     const bool awaits_answer = info.tcpi_unacked != 0 || info.tcpi_probes != 0;
     if (!known || !awaits_answer || last < since_last)
       rail->stalled = {};

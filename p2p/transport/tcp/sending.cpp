@@ -265,7 +265,7 @@ bool TcpChannel::flush_rail(Rail& rail) noexcept {
     const std::unique_lock lock(sending_.mutex, std::try_to_lock);
     if (!lock.owns_lock() || rail.out.is_empty() || has_failed()) return false;
     if (rail.out.lacks_room() && !rail.pipe.has_room()) return false;
-    // What waits is of the connection before.
+    // The waiting records are those of the connection before.
     if (lanes_ && rail.link.load() != Link::up) return false;
     const std::uint64_t before = rail.out.sent();
     moved = rail.out.flush(kTurn);

@@ -43,7 +43,7 @@ struct WaitStatus {
   double seconds = 0;  ///< duration so far
 };
 
-/// Of a path by several rails: rails that failed, and that came back. Only where any has failed.
+/// Rails of one path that failed, and that came back. Only where any has failed.
 struct RailsStatus {
   int peer = -1;
   std::uint64_t lost = 0;

@@ -92,7 +92,7 @@ TEST(IpAddresses, OfInterfacesWithoutOneAreLeftOut) {
   EXPECT_EQ(ips.left_out, (Texts{"eth1", "eth2"}));
 }
 
-/// What is said of a setting that is refused.
+/// The message that refuses the setting.
 std::string refusal(std::string_view wanted) {
   try {
     (void)choose_ip_addresses({kHost, kBare}, wanted);

@@ -84,7 +84,7 @@ class OneEnd {
     const auto text = static_cast<std::byte>(name);
     channel.send(std::span(&text, 1));
   }
-  /// What has come by the rail since, one letter a record; a message is its own.
+  /// The records that have come by the rail since, one letter each; a message is its own.
   std::string hear(std::size_t rail) {
     turn();
     std::string heard;

@@ -1,4 +1,4 @@
-// What weft-status prints of a job.
+// The text and the JSON that weft-status prints of a job.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
