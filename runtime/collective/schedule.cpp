@@ -254,7 +254,7 @@ Schedule::Schedule(std::vector<Step> moves, int ranks, int channels)
   for (const Step& move : moves_)
     if (move.peer >= 0) peers_.push_back(move.peer);
   std::ranges::sort(peers_);
-  peers_.erase(std::ranges::unique(peers_).begin(), peers_.end());
+  peers_.erase(std::unique(peers_.begin(), peers_.end()), peers_.end());
   sends_.resize(peers_.size());
   takes_.resize(peers_.size());
   for (std::uint32_t i = 0; i < moves_.size(); ++i) {

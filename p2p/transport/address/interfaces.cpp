@@ -48,8 +48,7 @@ Interfaces interfaces() {
                               .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
   }
   std::ranges::sort(host.bare);
-  const auto again = std::ranges::unique(host.bare);
-  host.bare.erase(again.begin(), again.end());
+  host.bare.erase(std::unique(host.bare.begin(), host.bare.end()), host.bare.end());
   std::erase_if(host.bare, [&](const std::string& name) {
     return std::ranges::find(host.addresses, name, &InterfaceAddress::name) != host.addresses.end();
   });

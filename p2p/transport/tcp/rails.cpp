@@ -117,7 +117,7 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
               .status = last_rail(peer_, "the peer has lost it")};
     // It tells of the next connection, before the end of this one was told.
     if (head.key > rail.connection) {
-      later_.push_back(head);
+      keep_for_later(head);
       return {};
     }
     was_in_use = rail.is_in_use() && !rail.is_owed;
@@ -127,11 +127,19 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
     if (link != Link::fencing) fence_rail(rail, "the peer has lost it");
     // By none can be sent again what this one carried, until another one is proved.
     is_early = !first_up();
-    if (is_early) later_.push_back(head);
+    if (is_early) keep_for_later(head);
   }
   if (was_in_use) unwatch(rail);
   if (is_early) return {};
   return end_fence(rail, head.sequence, std::move(event));
+}
+
+/// An honest peer tells of two connections of a rail at most before this end can deal with it.
+void TcpChannel::keep_for_later(const Head& head) {
+  if (later_.size() < 4 * rails_.size())
+    later_.push_back(head);
+  else
+    (void)give_up("it tells again and again of rails that failed");
 }
 
 /// The peer has said how many of the rail's records it has taken.

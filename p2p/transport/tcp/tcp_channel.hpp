@@ -241,6 +241,7 @@ class TcpChannel final : public Channel, private GetEngine {
   bool send_again(Rail& rail, std::uint64_t taken, Link then);
   void move_main();
   void use_rail(Rail& rail);
+  void keep_for_later(const Head& head);
   RailEvent end_fence(Rail& rail, std::uint64_t taken, RailEvent event);
 
   // Of several rails; with receiving_.mutex held.
