@@ -56,9 +56,9 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
     by_rank_[static_cast<std::size_t>(rank)] = sessions_.back().get();
   }
   // This rank's own end is the last to be waited for, so a timeout names a rank that is late.
-  std::stable_partition(
-      sessions_.begin(), sessions_.end(),
-      [this](const auto& session) { return session->peer().rank != local_.rank; });
+  std::stable_partition(sessions_.begin(), sessions_.end(), [this](const auto& session) {
+    return session->peer().rank != local_.rank;
+  });
 }
 
 void RendezvousState::open(Deadline deadline) {
