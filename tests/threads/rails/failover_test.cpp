@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <ostream>
 #include <random>
 #include <span>
 #include <string>
@@ -209,15 +210,16 @@ TEST_P(Failover, LosesNothingOfPutsGetsAndMessages) {
   });
 }
 
-std::string path_name(const testing::TestParamInfo<Path>& of) {
-  return std::to_string(of.param.rails) + (of.param.encrypt == "1" ? "Encrypted" : "") +
-         (of.param.checksum == "1" ? "Checked" : "");
+std::string text(const Path& path) {
+  return std::to_string(path.rails) + (path.encrypt == "1" ? "Encrypted" : "") +
+         (path.checksum == "1" ? "Checked" : "");
 }
+void PrintTo(const Path& path, std::ostream* to) { *to << text(path); }
 
 INSTANTIATE_TEST_SUITE_P(Rails, Failover,
                          testing::Values(Path{.rails = 2}, Path{.rails = 3}, Path{.rails = 8},
                                          Path{.encrypt = "1"}, Path{.checksum = "1"}),
-                         path_name);
+                         [](const auto& of) { return text(of.param); });
 
 }  // namespace
 }  // namespace weft::tests
