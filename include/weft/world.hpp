@@ -20,7 +20,8 @@ namespace weft {
 
 namespace detail {
 class WorldState;
-}
+struct AwaitedEnds;
+}  // namespace detail
 
 /// This process (or, in tests, this thread) as one of size() ranks. Several worlds may live in one
 /// process. Slots, their remote ends and all other objects made from a world must be destroyed
@@ -142,6 +143,7 @@ class WEFT_API World {
 
  private:
   friend struct WorldAccess;
+  Result<std::size_t> wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept;
   explicit World(std::unique_ptr<detail::WorldState> state) noexcept;
   std::unique_ptr<detail::WorldState> state_;
 };

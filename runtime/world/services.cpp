@@ -19,4 +19,11 @@ ServerSettings server_settings(World& world) {
   return {state.ps_servers, state.ps_replicas};
 }
 
+Result<std::size_t> wait_any(World& world, const detail::AwaitedEnds& ends,
+                             Deadline deadline) noexcept {
+  return WorldAccess::wait_any(world, ends, deadline);
+}
+
+void wake(World& world) noexcept { WorldAccess::state(world).local.ring(); }
+
 }  // namespace weft

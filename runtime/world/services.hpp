@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/log.hpp"
@@ -24,5 +27,25 @@ struct ServerSettings {
   int replicas = 0;
 };
 ServerSettings server_settings(World& world);
+
+namespace detail {
+
+/// Ends of several kinds that one thread waits for together. No other thread may use them
+/// meanwhile.
+struct AwaitedEnds {
+  std::span<Slot* const> slots;
+  std::span<Request* const> requests;
+  /// Ends the wait as well. Cheap, does not block; another thread that makes it true calls wake().
+  std::function<bool()> woken;
+};
+
+}  // namespace detail
+
+/// Waits until one of `ends` is ready or can't become so any more, or is woken. Returns an index:
+/// of the slots first, then of the requests; their number if woken. Errors: timeout, forked.
+Result<std::size_t> wait_any(World& world, const detail::AwaitedEnds& ends,
+                             Deadline deadline) noexcept;
+/// Makes the waits of this rank's threads look again. Any thread.
+void wake(World& world) noexcept;
 
 }  // namespace weft

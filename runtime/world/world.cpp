@@ -9,6 +9,7 @@
 #include "base/os/descriptor_limit.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/world/descriptor_need.hpp"
+#include "runtime/world/services.hpp"
 #include "runtime/world/world_state.hpp"
 
 namespace weft {
@@ -260,6 +261,35 @@ Result<std::size_t> World::wait_any(std::span<Request* const> requests,
     }
   };
   return one_ready(*state_, requests, deadline, [](Request& request) { return Ended{request}; });
+}
+
+Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept {
+  const p2p::LocalRank& local = state_->local;
+  if (local.forked()) return local.fork_refusal("wait_any");
+  const std::size_t slots = ends.slots.size();
+  const std::size_t all = slots + ends.requests.size();
+  std::size_t found = all;
+  const auto ready = [&] {
+    for (found = 0; found < slots; ++found)
+      if (ends.slots[found]->state_->ready()) return true;
+    for (; found < all; ++found)
+      if (ends.requests[found - slots]->test()) return true;
+    return ends.woken();
+  };
+  std::size_t lost = all;
+  const auto broken = [&] {
+    for (lost = 0; lost < slots; ++lost)
+      if (ends.slots[lost]->state_->broken()) return true;
+    return false;
+  };
+  if (!ready())
+    for (Slot* slot : ends.slots) slot->state_->before_wait();
+  const p2p::WaitEnd end = local.waiter.wait(
+      ready, broken, deadline, [] { return stats::WaitAbout{.operation = stats::Operation::any}; });
+  if (end == p2p::WaitEnd::ready) return found;
+  if (end == p2p::WaitEnd::broken) return lost;
+  return none_ready(local.rank, slots,
+                    [&](std::size_t i) { return ends.slots[i]->state_->awaited(); });
 }
 
 int World::event_fd() {

@@ -113,6 +113,10 @@ class WorldState {
 struct WorldAccess {
   static World make(const Config& config, WorldParts parts);
   static detail::WorldState& state(World& world) noexcept { return *world.state_; }
+  static Result<std::size_t> wait_any(World& world, const detail::AwaitedEnds& ends,
+                                      Deadline deadline) noexcept {
+    return world.wait_any(ends, deadline);
+  }
 };
 
 }  // namespace weft
