@@ -12,6 +12,7 @@
 
 #include "tests/threads/pslib/subscribers.hpp"
 #include "tests/unit/base/temp_folder.hpp"
+#include "weft/executor.hpp"
 #include "weft/pslib.hpp"
 #include "weft/weft.hpp"
 
@@ -42,6 +43,7 @@ struct Ground {
     publication.emplace(publisher->publication("model", {{"t", DType::f32, Shape{4}}}));
     reader.emplace(
         pslib::Reader::join("model", place.reader(), Deadline::after(std::chrono::seconds(5))));
+    executor.emplace(world, dataflow::Graph(), dataflow::Kernels());
   }
   static Deadline soon() { return Deadline::after(std::chrono::milliseconds(200)); }
   std::string path(const char* name) const { return (folder.path() / name).string(); }
@@ -62,6 +64,7 @@ struct Ground {
   std::optional<pslib::Publisher> publisher;
   std::optional<pslib::Publication> publication;
   std::optional<pslib::Reader> reader;
+  std::optional<dataflow::Executor> executor;
 };
 
 struct ControlCall {
@@ -208,6 +211,23 @@ const std::vector<ControlCall>& calls() {
        [](Ground& g) { (void)pslib::Reader::join("none", g.place.reader(), Ground::soon()); }},
       {"Reader::receive_into", [](Ground& g) { g.reader->receive_into({Tensor()}); }},
       {"Reader::tensor", [](Ground& g) { (void)g.reader->tensor("none"); }},
+      {"Executor::Executor",
+       [](Ground& g) {
+         const dataflow::Executor executor(g.world, dataflow::Graph(), {}, {.name = kLong});
+       }},
+      {"Executor::feed", [](Ground& g) { (void)g.executor->feed("none"); }},
+      {"Executor::variable", [](Ground& g) { (void)g.executor->variable("none"); }},
+      {"Kernels::add", [](Ground&) { dataflow::Kernels().add("Relu", {}); }},
+      {"KernelCall::KernelCall",
+       [](Ground&) { const dataflow::KernelCall call(dataflow::Node(), {}, {}); }},
+      {"KernelCall::output",
+       [](Ground&) {
+         dataflow::Graph graph;
+         const auto id =
+             graph.add("weft.Fill", {}, {{"dtype", "f32"}, {"shape", dataflow::Sizes{2}}});
+         const auto none = [](std::size_t, DType, const Shape&) { return Tensor(); };
+         (void)dataflow::KernelCall(graph.node(id.node), {}, none).output(1);
+       }},
   };
   return all;
 }

@@ -1,0 +1,160 @@
+// The executor of dataflow graphs: kernels, and a rank's share of a training loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/api.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+#include "weft/partition.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft {
+class World;
+}
+
+namespace weft::dataflow {
+
+/// The arguments of a kernel: a node, its inputs, and the memory of its outputs. Valid during the
+/// call.
+class WEFT_API KernelCall {
+ public:
+  /// Returns the memory of an output: dense, of that dtype and shape.
+  using Allocate = std::function<Tensor(std::size_t output, DType dtype, const Shape& shape)>;
+
+  /// Throws Error(bad_argument) if `allocate` is empty. `node` must outlive the call.
+  KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate allocate);
+
+  const std::string& node() const noexcept { return node_.name; }
+  const Attributes& attributes() const noexcept { return node_.attributes; }
+  std::size_t inputs() const noexcept { return inputs_.size(); }
+  /// False for an optional input that is left out.
+  bool has(std::size_t i) const noexcept;
+  /// Input `i`, dense, which must not be written. Requires has(i).
+  const Tensor& input(std::size_t i) const noexcept { return inputs_[i]; }
+  std::size_t outputs() const noexcept { return outputs_.size(); }
+  /// The memory of output `i`, not initialised, of the shape that follows from the inputs. It is an
+  /// input's memory where the definition says that it must or may be. Throws Error(bad_argument),
+  /// naming the node, if the shape depends on values: the kernel must give it then.
+  const Tensor& output(std::size_t i);
+  /// The same for a shape that the kernel gives. Throws Error(mismatch), naming the node, if the
+  /// graph says otherwise.
+  const Tensor& output(std::size_t i, DType dtype, const Shape& shape);
+  /// The outputs, those not asked for without memory.
+  const std::vector<std::optional<Tensor>>& results() const noexcept { return outputs_; }
+
+ private:
+  const Shape& inferred(std::size_t i);
+
+  const Node& node_;
+  std::vector<Tensor> inputs_;
+  Allocate allocate_;
+  std::vector<std::optional<Tensor>> outputs_;
+  std::vector<std::optional<Shape>> shapes_;  ///< empty until one is asked for
+};
+
+/// Computes the outputs of a node. Called by any of the executor's threads, for several nodes at
+/// once; must not call weft except through the call. An exception ends the step.
+using Kernel = std::function<void(KernelCall&)>;
+
+/// Kernels by definition and memory, apart from definitions. A user's own are equal to all others.
+/// Thread-safety: a value; reading from several threads is allowed.
+class WEFT_API Kernels {
+ public:
+  /// Throws Error(duplicate_name) if there is one for both, Error(bad_argument) if it is empty.
+  void add(const std::string& definition, Kernel kernel, Memory memory = Memory::host);
+  /// Null if there is none.
+  const Kernel* find(std::string_view definition, Memory memory = Memory::host) const noexcept;
+
+ private:
+  std::map<std::pair<std::string, Memory>, Kernel, std::less<>> kernels_;
+};
+
+/// Tensors by the name of a feed or fetch.
+using Tensors = std::map<std::string, Tensor, std::less<>>;
+
+/// The memory of tensors that other ranks get.
+enum class SentMemory : std::uint8_t {
+  arena,  ///< registered: sent without a copy
+  plain   ///< staged by each send, which counts it as copied: to compare (the paper's RDMA.cp)
+};
+
+struct ExecutorOptions {
+  /// Tells executors of one world apart; equal on all ranks.
+  std::string name = "graph";
+  /// Threads that run nodes beside the one that calls run().
+  int threads = 0;
+  /// The largest MemoryNeed::total() of a rank, in bytes; 0: no limit.
+  std::uint64_t arena_bytes = 0;
+  SentMemory sent = SentMemory::arena;
+  /// For the start: agreement of all ranks, and attaching to their slots.
+  Deadline start{};
+};
+
+/// Counts of an executor so far.
+struct ExecutorCounters {
+  std::uint64_t steps = 0;
+  std::uint64_t nodes = 0;   ///< that ended
+  std::uint64_t probes = 0;  ///< of a transfer, by a thread that had other nodes to run
+  std::uint64_t sleeps = 0;  ///< waits of a thread for the network, with no node to run
+};
+
+/// Runs this rank's share of a graph, step by step. Every rank makes one of the same graph.
+///
+/// Kernels are called for all definitions but these, which the executor runs itself: feeds,
+/// variables, fetches, "weft.Assign", sends, receives, and those whose outputs are all aliases.
+/// All tensors are in host memory.
+///
+/// After a failed step the executor is over: the ranks that it has edges with are told, their steps
+/// end too, and every further run() returns the same error. Must be destroyed before its world.
+/// Thread-safety: one thread at a time.
+class WEFT_API Executor {
+ public:
+  /// Partitions the graph over all ranks of the world, compares it with theirs, and exposes and
+  /// attaches the slots of all edges. Every rank must call it, and fails if one does. Throws Error:
+  /// mismatch (names the first node that differs), bad_argument (names the node: a missing kernel,
+  /// or whatever partition() refuses), exhausted (more than `arena_bytes`, with the bytes of each
+  /// such rank), timeout, peer_failed, peer_left.
+  Executor(World& world, const Graph& graph, Kernels kernels, const ExecutorOptions& options = {});
+  Executor(Executor&&) noexcept;
+  Executor& operator=(Executor&&) noexcept;
+  ~Executor();
+
+  const Plan& plan() const noexcept;
+
+  /// Memory for a feed of this rank's next step, from which it is sent without a copy. If the shape
+  /// is static, it is the same memory in each step. Throws Error: bad_argument (no such feed on
+  /// this rank, or an open shape), mismatch.
+  Tensor feed(std::string_view name);
+  /// The same for a shape with open sizes, in new memory.
+  Tensor feed(std::string_view name, const Shape& shape);
+  /// The memory of a variable of this rank, which it keeps; zeros at first. Between steps it may be
+  /// read and written. Throws Error(bad_argument).
+  Tensor variable(std::string_view name);
+
+  /// Runs one step with a tensor for each feed of this rank, and returns copies of its fetches. A
+  /// feed in other memory than feed() gave is copied if it is sent. Ends at the deadline at the
+  /// latest, or when a kernel that runs then has returned. Errors name the node, and the edge and
+  /// its rank where there is one: bad_argument (a missing feed, or a name that is no feed here),
+  /// mismatch (dtype or shape of a feed or of a kernel's result), timeout, peer_failed, peer_left,
+  /// closed (another rank's step failed), system (a kernel threw), exhausted, forked. The first two
+  /// end no step if they are about feeds.
+  Result<Tensors> run(const Tensors& feeds = {}, Deadline deadline = {}) noexcept;
+
+  ExecutorCounters counters() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::dataflow

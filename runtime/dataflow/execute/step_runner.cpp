@@ -1,0 +1,197 @@
+// The queue and its threads.
+#include "runtime/dataflow/execute/step_runner.hpp"
+
+#include "base/fail.hpp"
+#include "runtime/world/services.hpp"
+
+namespace weft::dataflow {
+
+StepRunner::StepRunner(World& world, const Plan& plan, const std::vector<Instruction>& program,
+                       TensorMemory& memory, Ends& ends, Neighbours& neighbours)
+    : world_(world),
+      plan_(plan),
+      program_(program),
+      memory_(memory),
+      ends_(ends),
+      neighbours_(neighbours),
+      waits_(program.size()),
+      users_(program.size()),
+      values_(program.size()) {}
+
+StepRunner::~StepRunner() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void StepRunner::start_threads(int threads) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+}
+
+ExecutorCounters StepRunner::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadline) {
+  Lock lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  deadline_ = deadline.resolve(default_timeout(world_));
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    if (program_[i].work == Work::feed) values_[i] = {feeds[i]};
+  begin_step();
+  take_turns(lock);
+  changed_.wait(lock, [&] { return running_ == 0; });
+  for (std::size_t i = 0; i < values_.size(); ++i) values_[i].clear();
+  queue_.clear();
+  runnable_ = 0;
+  if (!failure_.ok()) return failure_;
+  ++counters_.steps;
+  return std::move(fetched_);
+}
+
+void StepRunner::begin_step() {
+  fetched_.clear();
+  left_ = program_.size();
+  for (std::size_t i = 0; i < program_.size(); ++i) {
+    waits_[i] = program_[i].earlier;
+    users_[i] = program_[i].users;
+    if (waits_[i] == 0) queue_.push_back({static_cast<NodeId>(i)});
+  }
+  runnable_ = queue_.size();
+  if (!threads_.empty()) changed_.notify_all();
+}
+
+void StepRunner::serve() {
+  Lock lock(mutex_);
+  while (!is_ending_) {
+    take_turns(lock);
+    changed_.wait(lock, [&] { return is_ending_ || !is_over(); });
+  }
+}
+
+void StepRunner::take_turns(Lock& lock) {
+  while (!is_over()) {
+    if (runnable_ == 0) {
+      idle(lock);
+      continue;
+    }
+    if (deadline_.passed()) return fail(late());
+    Entry entry = queue_.front();
+    queue_.pop_front();
+    if (!entry.is_under_way || entry.is_due)
+      --runnable_;
+    else
+      ++counters_.probes;
+    if (!queue_.empty()) call_helper();
+    ++running_;
+    lock.unlock();
+    const Result<bool> ended = advance(entry);
+    lock.lock();
+    --running_;
+    if (!ended.ok())
+      fail(cause_of(entry.node, ended.status()));
+    else if (*ended)
+      complete(entry.node);
+    else
+      enqueue({entry.node, true, false});
+    if (is_over()) changed_.notify_all();
+  }
+}
+
+void StepRunner::idle(Lock& lock) {
+  if (!queue_.empty() && !is_watched_) return watch_network(lock);
+  ++idle_;
+  // Another thread runs a node or watches the network; both look at the deadline.
+  changed_.wait(lock);
+  --idle_;
+}
+
+void StepRunner::watch_network(Lock& lock) {
+  is_watched_ = true;
+  is_woken_.store(false, std::memory_order_relaxed);
+  ++running_;
+  ++counters_.sleeps;
+  watched_.clear();
+  std::vector<Slot*> slots;
+  std::vector<Request*> requests;
+  std::vector<Entry> sends;
+  for (const Entry entry : queue_) {
+    const Instruction& one = at(entry.node);
+    if (one.work == Work::receive) {
+      slots.push_back(&ends_.receives[one.edge]->awaited());
+      watched_.push_back(entry);
+    } else {
+      requests.push_back(&ends_.sends[one.edge]->awaited());
+      sends.push_back(entry);
+    }
+  }
+  watched_.insert(watched_.end(), sends.begin(), sends.end());
+  queue_.clear();
+  const Deadline deadline = deadline_;
+  lock.unlock();
+  const Result<std::size_t> found = wait_any(world_,
+                                             {slots, requests,
+                                              [this] {
+                                                return is_woken_.load(std::memory_order_acquire) ||
+                                                       neighbours_.news().has_value();
+                                              }},
+                                             deadline);
+  lock.lock();
+  --running_;
+  is_watched_ = false;
+  if (found.ok() && *found < watched_.size()) {
+    watched_[*found].is_due = true;
+    ++runnable_;
+  }
+  queue_.insert(queue_.begin(), watched_.begin(), watched_.end());
+  if (const auto news = neighbours_.news(); news)
+    fail(told(*news));
+  else if (!found.ok())
+    fail(found.code() == Code::timeout ? late() : found.status());
+  if (is_over()) changed_.notify_all();
+}
+
+void StepRunner::enqueue(Entry entry) {
+  queue_.push_back(entry);
+  if (!entry.is_under_way) ++runnable_;
+  if (entry.is_under_way && !is_watched_) return;  // this thread goes on with it
+  if (idle_ > 0 && !entry.is_under_way) return changed_.notify_one();
+  wake_watcher();
+}
+
+void StepRunner::call_helper() {
+  if (idle_ > 0) return changed_.notify_one();
+  if (runnable_ > 0) wake_watcher();
+}
+
+void StepRunner::wake_watcher() {
+  if (!is_watched_) return;
+  is_woken_.store(true, std::memory_order_release);
+  wake(world_);
+}
+
+void StepRunner::complete(NodeId node) {
+  ++counters_.nodes;
+  // Before its successors run: a credit-free send elsewhere may follow from one of them.
+  for (const NodeId receive : at(node).reads)
+    if (--users_[static_cast<std::size_t>(receive)] == 0)
+      ends_.receives[at(receive).edge]->release();
+  for (const NodeId later : at(node).later)
+    if (--waits_[static_cast<std::size_t>(later)] == 0) enqueue({later});
+  --left_;
+}
+
+void StepRunner::fail(const Status& status) {
+  if (!failure_.ok()) return;
+  failure_ = status;
+  const int peer = status.detail().peer;
+  neighbours_.tell(peer >= 0 ? peer : world_.rank());
+  wake_watcher();
+  changed_.notify_all();
+}
+
+}  // namespace weft::dataflow

@@ -1,0 +1,116 @@
+// One step after the other: the queue of ready nodes, and the threads that run them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "runtime/dataflow/execute/edge_ends.hpp"
+#include "runtime/dataflow/execute/neighbours.hpp"
+#include "runtime/dataflow/execute/program.hpp"
+#include "runtime/dataflow/execute/tensor_memory.hpp"
+
+namespace weft::dataflow {
+
+/// This rank's ends, by edge; null where it has none.
+struct Ends {
+  std::vector<std::unique_ptr<SendEnd>> sends;
+  std::vector<std::unique_ptr<ReceiveEnd>> receives;
+};
+
+/// Runs a program. A transfer that has not ended goes to the tail of the queue, so it is probed at
+/// most once per turn of the queue (polling-async; source: the paper, section 4). With nothing but
+/// transfers in the queue, one thread waits for the network, and the others for that thread.
+class StepRunner {
+ public:
+  StepRunner(World& world, const Plan& plan, const std::vector<Instruction>& program,
+             TensorMemory& memory, Ends& ends, Neighbours& neighbours);
+  ~StepRunner();
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
+
+  /// Throws std::system_error.
+  void start_threads(int threads);
+  /// Has one tensor for each feed, by node.
+  Result<Tensors> run(const std::vector<Tensor>& feeds, Deadline deadline);
+  ExecutorCounters counters() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  struct Entry {
+    NodeId node = -1;
+    bool is_under_way = false;  ///< a transfer that was begun and has not ended
+    bool is_due = false;        ///< the network says that it ends now
+  };
+
+  void begin_step();
+  void serve();
+  void take_turns(Lock& lock);
+  void idle(Lock& lock);
+  void watch_network(Lock& lock);
+  void enqueue(Entry entry);
+  /// Wakes a thread for the nodes that are left in the queue.
+  void call_helper();
+  void wake_watcher();
+  void complete(NodeId node);
+  void fail(const Status& status);
+
+  bool is_over() const noexcept { return left_ == 0 || !failure_.ok(); }
+  const Instruction& at(NodeId node) const { return program_[static_cast<std::size_t>(node)]; }
+
+  /// Runs or probes a node, without the lock. False: it is still under way.
+  Result<bool> advance(const Entry& entry) noexcept;
+  Status compute(NodeId node);
+  Result<bool> send(const Entry& entry);
+  Result<bool> receive(const Entry& entry);
+  Tensor output_memory(NodeId node, const std::vector<Tensor>& inputs, std::size_t output,
+                       DType dtype, const Shape& shape);
+  std::vector<Tensor> inputs_of(NodeId node) const;
+  void run_kernel(NodeId node);
+  void alias(NodeId node);
+  void assign(NodeId node);
+  void fetch(NodeId node);
+
+  Status about(NodeId node, const Status& status) const noexcept;
+  std::string place_of(NodeId node) const;
+  /// The status to end the step with after a node has failed.
+  Status cause_of(NodeId node, const Status& status) const noexcept;
+  Status late() const noexcept;
+  Status told(const Neighbours::News& news) const noexcept;
+
+  World& world_;
+  const Plan& plan_;
+  const std::vector<Instruction>& program_;
+  TensorMemory& memory_;
+  Ends& ends_;
+  Neighbours& neighbours_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Entry> queue_;
+  std::size_t runnable_ = 0;  ///< entries that are not under way, or due
+  std::size_t left_ = 0;      ///< nodes of the step that have not ended
+  int running_ = 0;           ///< threads that run a node or watch the network
+  int idle_ = 0;              ///< threads that wait for `changed_` within a step
+  bool is_watched_ = false;   ///< a thread waits for the network
+  std::atomic<bool> is_woken_{false};
+  Status failure_;
+  Deadline deadline_;
+  std::vector<int> waits_;                   ///< by node: earlier nodes that have not ended
+  std::vector<int> users_;                   ///< by receive: readers that have not ended
+  std::vector<std::vector<Tensor>> values_;  ///< by node and output
+  std::vector<Entry> watched_;               ///< belongs to the thread that watches
+  Tensors fetched_;
+  ExecutorCounters counters_;
+  bool is_ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace weft::dataflow
