@@ -21,8 +21,7 @@ constexpr int kSteps = 3;
 struct Case {
   const char* fabric;
   int ranks;
-  /// Between ranks without shared memory only for two: a credit may come later than news that went
-  /// by a third rank, and the check then reports an edge that is safe.
+  /// By shared memory alone: docs/dataflow.md has what the check says over TCP.
   bool checks_flow = false;
 };
 
@@ -103,8 +102,7 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Executor, RandomGraphs,
                          testing::Values(Case{"shm", 2}, Case{"shm", 3}, Case{"shm", 4},
-                                         Case{"tcp", 2}, Case{"tcp", 4}, Case{"shm", 3, true},
-                                         Case{"tcp", 2, true}),
+                                         Case{"tcp", 2}, Case{"tcp", 4}, Case{"shm", 3, true}),
                          [](const auto& info) {
                            return info.param.fabric + std::to_string(info.param.ranks) +
                                   (info.param.checks_flow ? "_checked" : "");
