@@ -21,8 +21,6 @@ constexpr int kSteps = 3;
 struct Case {
   const char* fabric;
   int ranks;
-  /// By shared memory alone: docs/dataflow.md has what the check says over TCP.
-  bool checks_flow = false;
 };
 
 struct Expected {
@@ -88,8 +86,7 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
     expected[i].fetched =
         reference::interpret(partition(random.graph(), {}), random.run(kSteps, first + i));
   }
-  Config config = tests::settings().with(Setting::fabric, GetParam().fabric);
-  if (GetParam().checks_flow) config = config.with(Setting::check, "flow");
+  const Config config = tests::settings().with(Setting::fabric, GetParam().fabric);
   tests::run_on(GetParam().ranks, config, [&](World& world) {
     for (Expected& one : expected) {
       SCOPED_TRACE("WEFT_TEST_SEED=" + std::to_string(one.seed));
@@ -102,10 +99,9 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Executor, RandomGraphs,
                          testing::Values(Case{"shm", 2}, Case{"shm", 3}, Case{"shm", 4},
-                                         Case{"tcp", 2}, Case{"tcp", 4}, Case{"shm", 3, true}),
+                                         Case{"tcp", 2}, Case{"tcp", 4}),
                          [](const auto& info) {
-                           return info.param.fabric + std::to_string(info.param.ranks) +
-                                  (info.param.checks_flow ? "_checked" : "");
+                           return info.param.fabric + std::to_string(info.param.ranks);
                          });
 
 }  // namespace
