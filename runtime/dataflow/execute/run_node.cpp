@@ -176,7 +176,7 @@ Status StepRunner::late() const noexcept {
     constexpr std::size_t kMostNamed = 4;
     std::size_t named = 0;
     for (const Entry& entry : queue_) {
-      if (!entry.is_under_way) continue;
+      if (!entry.is_under_way && at(entry.node).work != Work::receive) continue;
       if (detail.peer < 0) detail.peer = at(entry.node).peer;
       if (named++ < kMostNamed)
         detail.message += (named == 1 ? ": waiting for " : "; ") + place_of(entry.node);

@@ -1,5 +1,6 @@
 #include "tests/faults/deadlines/headers.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <map>
@@ -36,6 +37,15 @@ std::string scope_at(const std::string& text, std::size_t position, const std::s
   return scope;
 }
 
+/// Whether a declaration at `position` is of a private member.
+bool is_private(const std::string& text, std::size_t position) {
+  const auto last = [&](const char* word) {
+    const std::size_t found = text.rfind(word, position);
+    return found == std::string::npos ? 0 : found;
+  };
+  return last("private:") > std::max({last("public:"), last("\nclass "), last("\nstruct ")});
+}
+
 /// The position of the bracket that encloses a parameter.
 std::size_t opening_before(const std::string& text, std::size_t position) {
   for (int depth = 0; position-- > 0;) {
@@ -60,7 +70,7 @@ std::set<std::string> calls_with_deadlines(const std::filesystem::path& headers)
          ++match) {
       const auto at = static_cast<std::size_t>(match->position());
       const std::size_t opening = opening_before(text, at);
-      if (opening == std::string::npos) continue;
+      if (opening == std::string::npos || is_private(text, opening)) continue;
       const std::string name =
           scope_at(text, opening, file.stem().string()) + "::" + word_before(text, opening);
       const int number = ++seen[name];
