@@ -94,21 +94,23 @@ void TcpChannel::tell_down(Rail& lost, Rail& by) noexcept {
 
 RailEvent TcpChannel::on_rail_said(const Head& head) {
   Rail& rail = *rails_[head.index];
-  if (head.kind == Kind::rail_up) {
-    // Deal with the records that came too early.
-    for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
-    const std::lock_guard lock(receiving_.mutex);
-    if (!std::exchange(rail.was_replaced, false))
-      return {.kind = RailEvent::Kind::up, .rail = head.index};
-    rank_.local.ring();  // puts may have ended
-    return {.kind = RailEvent::Kind::replaced,
-            .rail = head.index,
-            .why = rail.why,
-            .address = rail.peer};
-  }
+  if (head.kind == Kind::rail_down) return on_rail_down(rail, head);
+  // Deal with the records that came too early.
+  for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
+  const std::lock_guard lock(receiving_.mutex);
+  if (!std::exchange(rail.was_replaced, false))
+    return {.kind = RailEvent::Kind::up, .rail = head.index};
+  rank_.local.ring();  // puts may have ended
+  return {
+      .kind = RailEvent::Kind::replaced, .rail = head.index, .why = rail.why, .address = rail.peer};
+}
+
+/// The peer takes nothing of the rail any more. Dealt with at once: a thread that receives may hear
+/// of the next connection meanwhile.
+RailEvent TcpChannel::on_rail_down(Rail& rail, const Head& head) {
   RailEvent event{.kind = RailEvent::Kind::down, .rail = head.index};
   bool was_in_use = false;
-  bool is_early = false;
+  bool has_ended = false;
   {
     const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
     if (!is_open() || head.key < rail.connection) return {};
@@ -126,12 +128,23 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
     if (link == Link::down || link == Link::proving) event.kind = RailEvent::Kind::none;
     if (link != Link::fencing) fence_rail(rail, "the peer has lost it");
     // By none can be sent again what this one carried, until another one is proved.
-    is_early = !first_up();
-    if (is_early) keep_for_later(head);
+    if (!first_up()) {
+      keep_for_later(head);
+      event.kind = RailEvent::Kind::none;
+    } else if (!send_again(rail, head.sequence, rail.is_owed ? Link::proving : Link::down)) {
+      return {};
+    } else {
+      event.why = rail.why;
+      event.address = rail.peer;
+      has_ended = true;
+    }
   }
   if (was_in_use) unwatch(rail);
-  if (is_early) return {};
-  return end_fence(rail, head.sequence, std::move(event));
+  if (has_ended) {
+    rank_.local.ring();  // puts may have ended
+    for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
+  }
+  return event;
 }
 
 /// An honest peer tells of two connections of a rail at most before this end can deal with it.
@@ -142,28 +155,11 @@ void TcpChannel::keep_for_later(const Head& head) {
     (void)give_up("it tells again and again of rails that failed");
 }
 
-/// The peer has said how many of the rail's records it has taken.
-RailEvent TcpChannel::end_fence(Rail& rail, std::uint64_t taken, RailEvent event) {
-  {
-    const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
-    if (!is_open()) return {};
-    event.why = rail.why;
-    event.address = rail.peer;
-    if (!send_again(rail, taken, rail.is_owed ? Link::proving : Link::down)) {
-      (void)give_up("it has taken more than was sent to it");
-      return {};
-    }
-  }
-  rank_.local.ring();  // puts may have ended
-  for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
-  return event;
-}
-
 /// The peer takes nothing of the rail's connection any more, and has taken that many of its
-/// records. A rail is up: `then` that is what becomes of this one, or another.
+/// records. A rail is up: this one, by `then`, or another. False: the path has been given up.
 bool TcpChannel::send_again(Rail& rail, std::uint64_t taken, Link then) {
   Lanes& lanes = *lanes_;
-  if (!drop_taken(rail, taken)) return false;
+  if (!drop_taken(rail, taken)) return give_up("it has taken more than was sent to it");
   if (const auto by = first_up(); by && rail.is_untold) tell_down(rail, *rails_[*by]);
   rail.link = then;
   rail.is_owed = false;
@@ -269,8 +265,7 @@ bool TcpChannel::on_rail_up(Rail& rail, const Head& head) {
   if (head.key != rail.connection + (rail.is_owed ? 1 : 0)) return false;
   if (rail.is_owed) {
     rail.was_replaced = true;
-    if (!send_again(rail, head.sequence, Link::up))
-      return give_up("it has taken more than was sent to it");
+    if (!send_again(rail, head.sequence, Link::up)) return false;
   }
   rail.link = Link::up;
   rail.out.flush(kTurn);  // a cipher's header

@@ -233,7 +233,7 @@ class TcpChannel final : public Channel, private GetEngine {
   std::optional<Status> outcome_by_lanes(std::uint64_t number) noexcept;
   bool is_idle_by_lanes() noexcept;
 
-  // rails.cpp; with both mutexes held.
+  // rails.cpp; with both mutexes held, but for the last one.
   bool has_other_rail(const Rail& rail) const noexcept;
   std::optional<std::size_t> first_up() const noexcept;
   void fence_rail(Rail& rail, std::string why);
@@ -242,7 +242,7 @@ class TcpChannel final : public Channel, private GetEngine {
   void move_main();
   void use_rail(Rail& rail);
   void keep_for_later(const Head& head);
-  RailEvent end_fence(Rail& rail, std::uint64_t taken, RailEvent event);
+  RailEvent on_rail_down(Rail& rail, const Head& head);
 
   // Of several rails; with receiving_.mutex held.
   bool end_by_lanes(Rail& rail, const Head& head);

@@ -216,10 +216,9 @@ std::string text(const Path& path) {
 }
 void PrintTo(const Path& path, std::ostream* to) { *to << text(path); }
 
-// Of more than two rails a cut may end the path: docs/decisions/049-rails-that-fail.md.
 INSTANTIATE_TEST_SUITE_P(Rails, Failover,
-                         testing::Values(Path{.rails = 2}, Path{.encrypt = "1"},
-                                         Path{.checksum = "1"}),
+                         testing::Values(Path{.rails = 2}, Path{.rails = 3}, Path{.rails = 8},
+                                         Path{.encrypt = "1"}, Path{.checksum = "1"}),
                          [](const auto& of) { return text(of.param); });
 
 }  // namespace
