@@ -7,9 +7,6 @@ include(GoogleTest)
 find_program(WEFT_PYTHON3 python3)
 set(WEFT_DRIVER env PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support ${WEFT_PYTHON3} -B)
 
-add_library(weft_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/test_main.cpp)
-target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
-
 # The test programs that run under sanitizers.
 add_custom_target(in_process_tests)
 
@@ -29,13 +26,15 @@ function(weft_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 60)
   endif()
-  if(TEST_ONE_THREAD OR TEST_SUITE STREQUAL "unit")
+  # Under a sanitizer limits are wide, and most programs wait more than they compute.
+  if(TEST_ONE_THREAD OR TEST_SUITE STREQUAL "unit" OR WEFT_SANITIZE)
     set(processors 1)
   else()
     set(processors 2)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE weft_settings weft_test_main ${TEST_LINKS})
+  target_precompile_headers(${name} REUSE_FROM weft_test_main)
   if((TEST_ONE_THREAD AND WEFT_SANITIZE STREQUAL "thread")
      OR (TEST_LONG_CUT AND WEFT_SANITIZE AND NOT "$ENV{WEFT_TEST_FULL}" STREQUAL "1"))
     return()

@@ -19,6 +19,7 @@ constexpr std::size_t kLarge = 1024;
 class AllocationFailures : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   /// Runs the job with failures at 10 places, which a seed draws; at 400 if WEFT_TEST_FULL is 1.
+  /// Under a sanitizer, which is slow, at 4.
   void fail_at(std::size_t least, bool lasts) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "this program's allocator takes the place of ThreadSanitizer's";
@@ -29,7 +30,12 @@ class AllocationFailures : public testing::TestWithParam<std::tuple<std::string,
     ASSERT_EQ(whole.broken, "") << "without any failure";
     ASSERT_GT(whole.allocations, 0U);
     const char* const full = std::getenv("WEFT_TEST_FULL");
-    const int tries = full != nullptr && std::string(full) == "1" ? 400 : 10;
+#if defined(__SANITIZE_ADDRESS__)
+    constexpr int few = 4;
+#else
+    constexpr int few = 10;
+#endif
+    const int tries = full != nullptr && std::string(full) == "1" ? 400 : few;
     const char* const given = std::getenv("WEFT_TEST_SEED");
     const std::uint64_t seed = given != nullptr ? std::stoull(given) : std::random_device{}();
     std::mt19937_64 random(seed);
