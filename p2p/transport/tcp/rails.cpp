@@ -87,6 +87,7 @@ void TcpChannel::fence_rail(Rail& rail, std::string why) {
 void TcpChannel::tell_down(Rail& lost, Rail& by) noexcept {
   lost.is_untold = false;
   send_by(by, {.kind = Kind::rail_down,
+               .flags = kTell,
                .index = static_cast<std::uint32_t>(lost.index),
                .key = lost.connection,
                .sequence = lost.finished});

@@ -289,7 +289,12 @@ bool TcpChannel::end_one(const Head& head) {
       return true;
     case Kind::ack_wanted: {
       const std::lock_guard lock(sending_.mutex);
-      if (is_open()) transmit({.kind = Kind::ack, .sequence = head.sequence}, {});
+      // Of several rails none is idle while the peer has not said that it took this one.
+      if (is_open())
+        transmit({.kind = Kind::ack,
+                  .flags = lanes_ ? kTell : std::uint8_t{0},
+                  .sequence = head.sequence},
+                 {});
       return true;
     }
     case Kind::ack:

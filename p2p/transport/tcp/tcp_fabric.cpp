@@ -93,7 +93,7 @@ void TcpFabric::listen(RankAddress& own) {
   try {
     (void)own.fabrics.add(kind(), TcpAddress{connector_.listen()});
   } catch (const Error& error) {
-    if (local_.only_fabric == kind()) throw;
+    if (local_.only_fabric == kind() || error.code() == Code::bad_config) throw;
     why_not_ = error.detail().message;
     local_.log->warn(Subsystem::path, "ranks of other hosts can't reach this one over TCP: {}",
                      why_not_);
@@ -318,7 +318,7 @@ void TcpFabric::ended(int rank, bool orderly, const std::string& why) {
   // Earlier messages of the rank may still be on their way, by the other connection.
   if (partner.is_connected && partner.channel != nullptr && !partner.channel->drain() &&
       !partner.ending)
-    return end_soon(partner, reason, kUntilLast);
+    return end_soon(partner, reason, Partner::Awaited::data);
   lose(partner, reason);
 }
 
@@ -329,15 +329,20 @@ void TcpFabric::silent(int rank, const std::string& why) {
 
 void TcpFabric::on_broke(Partner& partner, bool ended, const Status& why) {
   if (partner.has_ended || partner.channel == nullptr) return;
-  if (partner.ending) return lose(partner, *partner.ending);
+  if (partner.ending && partner.awaited == Partner::Awaited::data)
+    return lose(partner, *partner.ending);
   if (!ended) return lose(partner, why);
+  // Several rails tell of one end more than once.
+  if (partner.ending) return;
   partner.channel->unwatch();
-  end_soon(partner, why, kUntilWhy);
+  end_soon(partner, why, Partner::Awaited::word);
 }
 
-void TcpFabric::end_soon(Partner& partner, const Status& why, std::chrono::milliseconds patience) {
+void TcpFabric::end_soon(Partner& partner, const Status& why, Partner::Awaited awaited) {
   partner.ending = why;
-  partner.ending_until = Clock::now() + patience;
+  partner.awaited = awaited;
+  partner.ending_until =
+      Clock::now() + (awaited == Partner::Awaited::word ? kUntilWhy : kUntilLast);
   endings_.start();
 }
 

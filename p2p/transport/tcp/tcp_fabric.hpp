@@ -47,7 +47,9 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
     bool is_connected = false;
     bool has_ended = false;
     /// The data's end or the connector's word of it has come, and the other not yet.
+    enum class Awaited : std::uint8_t { word, data };
     std::optional<Status> ending;
+    Awaited awaited = Awaited::word;
     Clock::time_point ending_until;
   };
 
@@ -71,7 +73,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void connect_to_itself(Partner& partner);
   void take_messages(Partner& partner);
   void on_broke(Partner& partner, bool ended, const Status& why);
-  void end_soon(Partner& partner, const Status& why, std::chrono::milliseconds patience);
+  void end_soon(Partner& partner, const Status& why, Partner::Awaited awaited);
   void end_those_that_are_due();
   void lose(Partner& partner, const Status& why);
 
