@@ -103,7 +103,7 @@ std::string known(const Interfaces& host) {
   std::string all;
   const auto add = [&all](const std::string& one) { all += (all.empty() ? "" : ", ") + one; };
   for (const InterfaceAddress& a : host.addresses) add(a.name + ' ' + text(a.ip));
-  for (const std::string& name : host.bare) add(name + " without an address");
+  for (const std::string& name : host.bare) add(name + " (down, or without an address)");
   return all;
 }
 
@@ -217,15 +217,16 @@ ChosenIps choose_ip_addresses(const Interfaces& host, std::string_view wanted) {
 }
 
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
-                                            std::span<const InterfaceAddress> own) {
+                                            std::span<const InterfaceAddress> own, bool only_own) {
   std::vector<IpAddress> ips(
       peer.ips.begin(),
       peer.ips.begin() + std::min<std::ptrdiff_t>(peer.count, ConnectorAddress::kMaxIps));
-  std::stable_partition(ips.begin(), ips.end(), [&](const IpAddress& ip) {
+  const auto others = std::stable_partition(ips.begin(), ips.end(), [&](const IpAddress& ip) {
     return std::any_of(own.begin(), own.end(), [&](const InterfaceAddress& a) {
       return in_prefix(ip, a.ip, a.prefix_bits);
     });
   });
+  if (only_own && others != ips.begin()) ips.erase(others, ips.end());
   return ips;
 }
 

@@ -70,9 +70,10 @@ struct ChosenIps {
 /// there twice, or if none that is named has an address.
 ChosenIps choose_ip_addresses(const Interfaces& host, std::string_view wanted);
 
-/// The peer's IP addresses, most likely reachable first: those in a subnet of this host lead.
+/// The peer's IP addresses, most likely reachable first: those in a subnet of `own` lead. With
+/// `only_own` they are all, if there are any.
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
-                                            std::span<const InterfaceAddress> own);
+                                            std::span<const InterfaceAddress> own, bool only_own);
 
 /// "10.0.0.1", "fd00::1".
 std::string text(const IpAddress& ip);

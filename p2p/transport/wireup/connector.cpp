@@ -89,11 +89,16 @@ void Connector::Implementation::begin(int rank, State how) {
   if (how == State::calling) call(rank);
 }
 
+/// By networks that the user has named, where the peer is on one of them.
+std::vector<IpAddress> Connector::Implementation::addresses_of(const Peer& server) const {
+  return sort_by_reachability(server.address, own_addresses, interface != "auto");
+}
+
 void Connector::Implementation::call(int rank) {
   Peer& server = peer(rank);
   server.attempt = std::make_unique<ConnectAttempt>(
       progress, identity, ConnectAttempt::Target{.rank = rank}, server.address.port,
-      sort_by_reachability(server.address, own_addresses),
+      addresses_of(server),
       ConnectAttempt::Events{
           .answered =
               [this, rank](os::Fd socket, const Handshake& own_end, const Handshake& theirs) {
@@ -112,7 +117,7 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
   Peer& server = peer(rank);
   if (server.state != State::met || server.data_attempts.contains(rail)) return;
   // Each by a network of its own, where there are enough networks.
-  std::vector<IpAddress> ips = sort_by_reachability(server.address, own_addresses);
+  std::vector<IpAddress> ips = addresses_of(server);
   if (!ips.empty())
     std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());
   server.data_give_up = Clock::now() + init_timeout;
@@ -318,9 +323,14 @@ ConnectorAddress Connector::listen() {
   Interfaces host = interfaces();
   const auto [ips, left_out] = choose_ip_addresses(host, self.interface);
   for (const std::string& name : left_out)
-    self.local.log->warn(Subsystem::path, "WEFT_IFACE={}: {} is left out: it has no address",
+    self.local.log->warn(Subsystem::path,
+                         "WEFT_IFACE={}: {} is left out: it is down, or has no address",
                          self.interface, name);
   self.own_addresses = std::move(host.addresses);
+  if (self.interface != "auto")
+    std::erase_if(self.own_addresses, [&ips = ips](const InterfaceAddress& own) {
+      return std::find(ips.begin(), ips.end(), own.ip) == ips.end();
+    });
   if (ips.empty())
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = "join",

@@ -112,7 +112,7 @@ TEST(IpAddresses, AreRefusedThatTheHostDoesNotHave) {
     EXPECT_NE(said.find("WEFT_IFACE=\"" + wanted + "\" names"), std::string::npos) << said;
     EXPECT_NE(said.find("which is none of them"), std::string::npos) << said;
     EXPECT_NE(said.find("ib0 192.168.7.2"), std::string::npos) << said;
-    EXPECT_NE(said.find("eth1 without an address"), std::string::npos) << said;
+    EXPECT_NE(said.find("eth1 (down, or without an address)"), std::string::npos) << said;
   }
 }
 
@@ -136,14 +136,30 @@ TEST(IpAddresses, OfASharedSubnetAreTriedFirst) {
   for (const char* at : {"172.30.0.9", "fd00::9", "10.0.0.9", "10.0.1.9"})
     peer.ips[peer.count++] = ip(at);
   Texts order;
-  for (const IpAddress& p : sort_by_reachability(peer, kHost)) order.push_back(text(p));
+  for (const IpAddress& p : sort_by_reachability(peer, kHost, false)) order.push_back(text(p));
   EXPECT_EQ(order, (Texts{"fd00::9", "10.0.0.9", "172.30.0.9", "10.0.1.9"}));
+}
+
+TEST(IpAddresses, OfNetworksThatTheUserNamedAreTriedAlone) {
+  ConnectorAddress peer;
+  for (const char* at : {"172.30.0.9", "fd00::9", "10.0.0.9"}) peer.ips[peer.count++] = ip(at);
+  const auto tried = [&](const char* network) {
+    std::vector<InterfaceAddress> named;
+    std::copy_if(kHost.begin(), kHost.end(), std::back_inserter(named),
+                 [&](const auto& a) { return text(a.ip).rfind(network, 0) == 0; });
+    Texts texts;
+    for (const IpAddress& p : sort_by_reachability(peer, named, true)) texts.push_back(text(p));
+    return texts;
+  };
+  EXPECT_EQ(tried("10.0.0."), (Texts{"10.0.0.9"}));
+  // Routers may know the way to the others.
+  EXPECT_EQ(tried("192.168."), (Texts{"172.30.0.9", "fd00::9", "10.0.0.9"}));
 }
 
 TEST(IpAddresses, MoreThanThereIsRoomForAreNotBelieved) {
   ConnectorAddress peer;
   peer.count = 60'000;
-  EXPECT_EQ(sort_by_reachability(peer, kHost).size(), ConnectorAddress::kMaxIps);
+  EXPECT_EQ(sort_by_reachability(peer, kHost, false).size(), ConnectorAddress::kMaxIps);
 }
 
 TEST(IpAddresses, AreToldWithTheirPort) {
