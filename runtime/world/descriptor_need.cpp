@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "base/os/descriptor_limit.hpp"
 #include "p2p/transport/address/fabric_kind.hpp"
@@ -13,6 +15,7 @@ constexpr int kBase = kDescriptors - kDescriptorsOfEveryProcess - kDescriptorsOf
 /// TCP's epoll, its timer and a second listener; an RDMA device's descriptors.
 constexpr int kOfTcp = 4;
 constexpr int kOfADevice = 6;
+constexpr int kMostPorts = 4;
 
 }  // namespace
 
@@ -20,15 +23,20 @@ std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks) {
   const auto only = p2p::fabric_kind(config.text(Setting::fabric));
   // Above WEFT_MESH_EAGER ranks a pair connects on first use.
   const bool is_eager = ranks.all <= *config.integer(Setting::mesh_eager);
+  const auto rails = config.integer(Setting::rails);
+  const auto by_tcp = [&](int peers) {
+    return kOfTcp + (1 + static_cast<int>(rails.value_or(1))) * (is_eager ? peers : 1);
+  };
   int count = kBase;
   if (only == p2p::FabricKind::tcp) {
-    const int rails = static_cast<int>(config.integer(Setting::rails).value_or(1));
-    count += kOfTcp + (1 + rails) * (is_eager ? ranks.all : 1);
+    count += by_tcp(ranks.all);
   } else if (only == p2p::FabricKind::verbs) {
-    const auto ports = config.integer(Setting::rails).value_or(1);
-    count += kOfADevice * static_cast<int>(ports) + (is_eager ? ranks.all : 1);
+    const int ports = std::min(static_cast<int>(rails.value_or(kMostPorts)), kMostPorts);
+    count += kOfADevice * ports + (is_eager ? ranks.all : 1);
   } else {
-    count += kDescriptorsPerRank * ranks.local + (is_eager ? ranks.all - ranks.local : 0);
+    // Other hosts are perhaps reached by RDMA, which takes less.
+    count += kDescriptorsPerRank * ranks.local;
+    if (ranks.all > ranks.local) count += by_tcp(ranks.all - ranks.local);
   }
   return static_cast<std::size_t>(count);
 }

@@ -23,9 +23,8 @@ struct RankCounts {
   int local = 1;
 };
 
-/// Descriptors that a rank opens after its bootstrap, a chunk of data memory included. Where an
-/// RDMA device may reach the ranks of other hosts, the count is that of RDMA, which takes fewer
-/// than TCP.
+/// Descriptors that a rank opens after its bootstrap, a chunk of data memory included. The ranks of
+/// other hosts count as reached by TCP, which takes more than RDMA, unless WEFT_FABRIC says verbs.
 std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks);
 
 /// Throws Error(exhausted) if this process can't open that many. `passing`: open ones that close
