@@ -22,7 +22,7 @@ runtime/dataflow/execute
 runtime/tool/tune runtime/tool runtime/tool/chaos runtime/tool/status runtime/tool/trace
 pslib/replication pslib/compression pslib/optimizer pslib/checkpoint pslib/insight pslib/table pslib/bsp
 pslib/async pslib/sparse pslib/publication pslib
-bindings/c bindings/c/include
+bindings/c bindings/c/include bindings/onednn/include/weft bindings/onednn
 """.split()
 # The top: separate programs, which do not include each other.
 TOPS = {
@@ -42,6 +42,7 @@ SEAMS = {
     "expat.h": "topology/import/",
     "hwloc.h": "topology/discover/hwloc/",
     "infiniband/verbs.h": "p2p/transport/verbs/api/",
+    "dnnl.hpp": "bindings/onednn/",
     "mpi.h": "benchmarks/peers/",
 }
 PEERS = "benchmarks/peers/"  # separate programs, with any includes

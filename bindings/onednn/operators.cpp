@@ -1,0 +1,19 @@
+#include "weft/operators.hpp"
+
+#include <new>
+
+#include "base/fail.hpp"
+#include "bindings/onednn/kernel_set.hpp"
+
+namespace weft::dataflow {
+
+Kernels operators(Kernels own) try {
+  onednn::KernelSet set(std::move(own));
+  return set.take();
+} catch (const std::bad_alloc&) {
+  throw_error(Code::exhausted, "operators", "out of memory");
+} catch (const dnnl::error& error) {
+  throw_error(Code::system, "operators", std::string("oneDNN does not start: ") + error.what());
+}
+
+}  // namespace weft::dataflow
