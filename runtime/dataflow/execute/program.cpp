@@ -30,6 +30,14 @@ Work work_of(const Node& node) {
   return is_alias(*node.definition, node.outputs.size()) ? Work::alias : Work::kernel;
 }
 
+/// For a node without a kernel: the library that has one.
+std::string library_for(const Node& node) {
+  if (!Definitions::standard().find(node.definition->name)) return "";
+  return node.placement.memory == Memory::host
+             ? "; the library weft::operators has one"
+             : "; the library weft::operators has one for host memory";
+}
+
 class ProgramBuilder {
  public:
   ProgramBuilder(const Plan& plan, int rank, const Kernels& kernels, SentMemory sent)
@@ -73,10 +81,11 @@ class ProgramBuilder {
     const Node& node = *one.node;
     one.kernel = kernels_.find(node.definition->name, node.placement.memory);
     if (one.kernel == nullptr)
-      throw_error(Code::bad_argument, "executor",
-                  fmt::format("there is no kernel for {} in {} memory, on rank {}", node_text(node),
-                              name(node.placement.memory), rank_),
-                  "add one by Kernels::add");
+      throw_error(
+          Code::bad_argument, "executor",
+          fmt::format("there is no kernel for {} in {} memory, on rank {}{}", node_text(node),
+                      name(node.placement.memory), rank_, library_for(node)),
+          "give the executor operators() of weft/operators.hpp, or add one by Kernels::add");
   }
 
   void find_sent() {

@@ -156,7 +156,10 @@ std::string StepRunner::place_of(NodeId node) const {
 Status StepRunner::about(NodeId node, const Status& status) const noexcept {
   return altered(status, [&](ErrorDetail& detail) {
     detail.operation = "step";
-    detail.message = fmt::format("{}: {}", place_of(node), detail.message);
+    // Most errors of kernels name their node already.
+    const std::string place = place_of(node);
+    if (!detail.message.starts_with(place))
+      detail.message = fmt::format("{}: {}", place, detail.message);
     detail.rank = world_.rank();
     if (detail.peer < 0) detail.peer = at(node).peer;
   });

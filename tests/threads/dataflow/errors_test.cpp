@@ -21,8 +21,33 @@ TEST(ExecutorStart, NamesNodeAndDefinitionWithoutAKernelOnEveryRank) {
     kernels.add("Relu", [](KernelCall&) {});
     const ErrorDetail error =
         thrown_by([&] { const Executor executor(world, one_edge(false), kernels); });
-    EXPECT_TRUE(tells(error, Code::bad_argument, {"'z'", "weft.Scale", "host memory", "rank 1"}));
+    EXPECT_TRUE(tells(error, Code::bad_argument,
+                      {"'z'", "weft.Scale", "host memory", "rank 1", "weft::operators has one"}));
   });
+}
+
+TEST(ExecutorStart, SaysWhichLibraryHasAMissingKernel) {
+  Definitions definitions = Definitions::standard();
+  definitions.add({.name = "my.Own", .outputs = {{"Y"}}, .infer = [](const Inference&) {
+                     return std::vector<TensorType>{{DType::f32, PartialShape{2}}};
+                   }});
+  const auto message = [](const Graph& graph) {
+    std::string text;
+    run_on(1, [&](World& world) {
+      text = thrown_by([&] { const Executor executor(world, graph, Kernels()); }).message;
+    });
+    return text;
+  };
+  Graph own(definitions);
+  own.place_next({0});
+  own.add("my.Own", {}, {}, "node");
+  EXPECT_EQ(message(own), "there is no kernel for node 'node' (my.Own) in host memory, on rank 0");
+  Graph of_gpu;
+  of_gpu.place_next({0, Memory::gpu});
+  of_gpu.add("weft.Fill", {}, {{"dtype", "f32"}, {"shape", Sizes{2}}}, "node");
+  EXPECT_EQ(message(of_gpu),
+            "there is no kernel for node 'node' (weft.Fill) in gpu memory, on rank 0; the library "
+            "weft::operators has one for host memory");
 }
 
 TEST(ExecutorStart, NamesTheFirstNodeThatDiffersBetweenRanks) {
