@@ -47,5 +47,6 @@ class KernelSet {
   std::shared_ptr<Library> library_ = std::make_shared<Library>();
 };
 
+void add_matrices(KernelSet& set);       // MatMul, Gemm
 
 }  // namespace weft::dataflow::onednn

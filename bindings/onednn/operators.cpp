@@ -9,6 +9,7 @@ namespace weft::dataflow {
 
 Kernels operators(Kernels own) try {
   onednn::KernelSet set(std::move(own));
+  onednn::add_matrices(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
