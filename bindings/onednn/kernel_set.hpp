@@ -48,5 +48,7 @@ class KernelSet {
 };
 
 void add_matrices(KernelSet& set);       // MatMul, Gemm
+void add_convolution(KernelSet& set);    // Conv
+void add_pooling(KernelSet& set);        // MaxPool, AveragePool
 
 }  // namespace weft::dataflow::onednn

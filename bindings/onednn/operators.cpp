@@ -10,6 +10,8 @@ namespace weft::dataflow {
 Kernels operators(Kernels own) try {
   onednn::KernelSet set(std::move(own));
   onednn::add_matrices(set);
+  onednn::add_convolution(set);
+  onednn::add_pooling(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
