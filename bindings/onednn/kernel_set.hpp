@@ -50,5 +50,6 @@ class KernelSet {
 void add_matrices(KernelSet& set);       // MatMul, Gemm
 void add_convolution(KernelSet& set);    // Conv
 void add_pooling(KernelSet& set);        // MaxPool, AveragePool
+void add_normalisation(KernelSet& set);  // BatchNormalization
 
 }  // namespace weft::dataflow::onednn

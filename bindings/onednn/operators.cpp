@@ -12,6 +12,7 @@ Kernels operators(Kernels own) try {
   onednn::add_matrices(set);
   onednn::add_convolution(set);
   onednn::add_pooling(set);
+  onednn::add_normalisation(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
