@@ -51,5 +51,7 @@ void add_matrices(KernelSet& set);       // MatMul, Gemm
 void add_convolution(KernelSet& set);    // Conv
 void add_pooling(KernelSet& set);        // MaxPool, AveragePool
 void add_normalisation(KernelSet& set);  // BatchNormalization
+void add_elementwise(KernelSet& set);    // Add, Mul, Sum, weft.Scale
+void add_activations(KernelSet& set);    // Relu, Sigmoid, Tanh, Dropout
 
 }  // namespace weft::dataflow::onednn

@@ -13,6 +13,8 @@ Kernels operators(Kernels own) try {
   onednn::add_convolution(set);
   onednn::add_pooling(set);
   onednn::add_normalisation(set);
+  onednn::add_elementwise(set);
+  onednn::add_activations(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
