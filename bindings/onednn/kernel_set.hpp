@@ -53,5 +53,6 @@ void add_pooling(KernelSet& set);        // MaxPool, AveragePool
 void add_normalisation(KernelSet& set);  // BatchNormalization
 void add_elementwise(KernelSet& set);    // Add, Mul, Sum, weft.Scale
 void add_activations(KernelSet& set);    // Relu, Sigmoid, Tanh, Dropout
+void add_reductions(KernelSet& set);     // ReduceSum, ReduceMean, ReduceMax, weft.SumTo
 
 }  // namespace weft::dataflow::onednn

@@ -15,6 +15,7 @@ Kernels operators(Kernels own) try {
   onednn::add_normalisation(set);
   onednn::add_elementwise(set);
   onednn::add_activations(set);
+  onednn::add_reductions(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
