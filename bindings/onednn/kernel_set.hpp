@@ -54,5 +54,6 @@ void add_normalisation(KernelSet& set);  // BatchNormalization
 void add_elementwise(KernelSet& set);    // Add, Mul, Sum, weft.Scale
 void add_activations(KernelSet& set);    // Relu, Sigmoid, Tanh, Dropout
 void add_reductions(KernelSet& set);     // ReduceSum, ReduceMean, ReduceMax, weft.SumTo
+void add_recurrent(KernelSet& set);      // LSTM, GRU
 
 }  // namespace weft::dataflow::onednn

@@ -16,6 +16,7 @@ Kernels operators(Kernels own) try {
   onednn::add_elementwise(set);
   onednn::add_activations(set);
   onednn::add_reductions(set);
+  onednn::add_recurrent(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
