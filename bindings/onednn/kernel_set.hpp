@@ -55,5 +55,8 @@ void add_elementwise(KernelSet& set);    // Add, Mul, Sum, weft.Scale
 void add_activations(KernelSet& set);    // Relu, Sigmoid, Tanh, Dropout
 void add_reductions(KernelSet& set);     // ReduceSum, ReduceMean, ReduceMax, weft.SumTo
 void add_recurrent(KernelSet& set);      // LSTM, GRU
+void add_loss(KernelSet& set);           // SoftmaxCrossEntropyLoss
+void add_lookups(KernelSet& set);        // Gather
+void add_movement(KernelSet& set);       // Concat, Split, Transpose, weft.Fill, weft.ZerosLike
 
 }  // namespace weft::dataflow::onednn

@@ -17,6 +17,9 @@ Kernels operators(Kernels own) try {
   onednn::add_activations(set);
   onednn::add_reductions(set);
   onednn::add_recurrent(set);
+  onednn::add_loss(set);
+  onednn::add_lookups(set);
+  onednn::add_movement(set);
   return set.take();
 } catch (const std::bad_alloc&) {
   throw_error(Code::exhausted, "operators", "out of memory");
