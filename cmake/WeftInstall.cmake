@@ -57,3 +57,21 @@ set(weft_pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 string(REGEX REPLACE "[^/]+" ".." WEFT_PREFIX_FROM_PC ${weft_pc_folder})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${weft_pc_folder} COMPONENT dev)
+
+# weft::operators, a library of its own, so that libweft.so needs no oneDNN. It takes the same ABI generation.
+if(WEFT_HAS_OPERATORS)
+  add_library(weft_operators_package SHARED $<TARGET_OBJECTS:weft_operators>)
+  set_target_properties(
+    weft_operators_package PROPERTIES OUTPUT_NAME weft-operators EXPORT_NAME operators VERSION ${WEFT_ABI}
+                                      SOVERSION ${WEFT_ABI} LINK_DEPENDS ${weft_map})
+  target_link_libraries(weft_operators_package PUBLIC weft PRIVATE weft_settings weft_onednn fmt::fmt)
+  target_link_options(weft_operators_package PRIVATE LINKER:--version-script=${weft_map} LINKER:--no-undefined)
+  install(TARGETS weft_operators_package EXPORT weftOperatorsTargets
+          LIBRARY COMPONENT operators NAMELINK_COMPONENT operators_dev)
+  install(FILES ${PROJECT_SOURCE_DIR}/bindings/onednn/include/weft/operators.hpp
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT operators_dev)
+  install(EXPORT weftOperatorsTargets NAMESPACE weft:: FILE weftOperatorsTargets.cmake
+          DESTINATION ${weft_package_folder} COMPONENT operators_dev)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/weft-operators.pc.in ${PROJECT_BINARY_DIR}/weft-operators.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/weft-operators.pc DESTINATION ${weft_pc_folder} COMPONENT operators_dev)
+endif()

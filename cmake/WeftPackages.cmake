@@ -1,6 +1,6 @@
-# Debian packages, made by CPack: libweft3 (the library), libweft-dev (headers and build files), weft-tools
-# and weft-topo. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
-# its install component: runtime, dev, tools or topo.
+# Debian packages, made by CPack: libweft3 (the library), libweft-dev (headers and build files), weft-tools,
+# weft-topo, and the same two of weft::operators: libweft-operators3, libweft-operators-dev. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
+# its install component: runtime, dev, tools, topo, operators or operators_dev.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "WEFT_PACKAGES: Debian packages install into /usr, not ${CMAKE_INSTALL_PREFIX}; "
                       "configure with -DCMAKE_INSTALL_PREFIX=/usr, or use ./dev package")
@@ -17,6 +17,11 @@ set(weft_changelog ${PROJECT_BINARY_DIR}/changelog.gz)
 execute_process(COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/cmake/debian/changelog
                 OUTPUT_FILE ${weft_changelog} COMMAND_ERROR_IS_FATAL ANY)
 set(weft_packages runtime libweft${WEFT_ABI} dev libweft-dev tools weft-tools topo weft-topo)
+set(CPACK_COMPONENTS_ALL runtime dev tools topo)
+if(WEFT_HAS_OPERATORS)
+  list(APPEND weft_packages operators libweft-operators${WEFT_ABI} operators_dev libweft-operators-dev)
+  list(APPEND CPACK_COMPONENTS_ALL operators operators_dev)
+endif()
 while(weft_packages)
   list(POP_FRONT weft_packages component package)
   string(TOUPPER ${component} upper)
@@ -37,7 +42,6 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL runtime dev tools topo)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 
@@ -45,6 +49,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 # Dependencies on other packages' libraries, and the dependency of programs linked with libweft.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# The kernels' library needs libweft, which is in no installed package yet.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(weft_description
@@ -80,6 +86,28 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION
 weft-status, which shows what running ranks do and who is late, weft-trace,
 which shows their recordings, weft-chaos, which tries a job's mettle, and weft-tune,
 which measures what its collectives cost.")
+
+# The kernels' library depends on the library, and programs on both, by their shlibs.
+set(CPACK_DEBIAN_OPERATORS_PACKAGE_CONTROL_EXTRA ${CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA})
+set(CPACK_DEBIAN_OPERATORS_PACKAGE_SECTION libs)
+# Debian's oneDNN claims that 2.0 serves its programs; the kernels use calls of 2.6.
+set(CPACK_DEBIAN_OPERATORS_PACKAGE_DEPENDS "${weft_same_version}, libdnnl2 (>= 2.6)")
+set(CPACK_COMPONENT_OPERATORS_DESCRIPTION
+    "kernels for the dataflow graphs of weft, by oneDNN
+Products, convolutions, pools, normalisation, recurrent and other operators of
+a training step, forwards and backwards, for those who run weft's graphs
+without an engine of their own.
+
+This package has the shared library.")
+set(CPACK_DEBIAN_OPERATORS_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_OPERATORS_DEV_PACKAGE_DEPENDS
+    "libweft-operators${WEFT_ABI} (= ${PROJECT_VERSION}), libweft-dev (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_OPERATORS_DEV_DESCRIPTION
+    "kernels for the dataflow graphs of weft, by oneDNN: to build with
+Products, convolutions, pools, normalisation, recurrent and other operators of
+a training step, forwards and backwards.
+
+This package has the header, and files for CMake and pkg-config.")
 
 # weft-topo is useful without weft: it depends neither on the library nor on its version.
 set(CPACK_DEBIAN_TOPO_PACKAGE_SECTION utils)

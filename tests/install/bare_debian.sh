@@ -137,8 +137,13 @@ inside 'weft-info >/root/info && head -n 6 /root/info && weft-info --json >/dev/
 inside 'ldconfig -p | grep -q "libweft\.so\.3 "' || fail "the loader does not know of libweft.so.3"
 ! inside 'dpkg-query -W' | grep -E -- '-dev(:|\b)' || fail "the library brought the -dev packages above"
 
+! inside 'dpkg-query -W' | grep -E 'dnnl' || fail "the library and the tools brought the packages above"
+apt_install '/packages/libweft-operators3_*.deb'
+! inside 'ldd /usr/lib/*/libweft-operators.so.3' | grep 'not found' ||
+  fail "libweft-operators3 did not bring the libraries above"
+
 step "the -dev package and a compiler"
-apt_install '/packages/libweft-dev_*.deb g++ cmake make pkg-config openmpi-bin'
+apt_install '/packages/libweft-dev_*.deb /packages/libweft-operators-dev_*.deb g++ cmake make pkg-config openmpi-bin'
 step "a trainer, by CMake and by pkg-config"
 inside '
   cd /root
@@ -151,7 +156,7 @@ inside '
   done' || fail "the trainer does not build or run"
 
 step "nothing stays"
-inside 'dpkg --purge libweft-dev weft-tools weft-topo libweft3 >/dev/null'
+inside 'dpkg --purge libweft-operators-dev libweft-operators3 libweft-dev weft-tools weft-topo libweft3 >/dev/null'
 # apt's and dpkg's own records of what was once there aside.
 remains=$(cd "$root" && find etc lib usr var -name '*weft*' ! -path 'var/log/*' ! -path 'var/cache/apt/*')
 [[ -z $remains ]] || fail "after the removal there are still: $remains"

@@ -47,7 +47,7 @@ while IFS= read -r header; do
   printf '#include "%s"\n' "${header#"$prefix/include/"}" >"$text"
   "$cxx" "${flags[@]}" -fsyntax-only "$text" || fail "$header does not compile on its own"
   "$cxx" "${flags[@]}" -M "$text" >"$scratch/seen"
-  if grep -o -E '[^ ]*/(fmt|spdlog|pmix[^/ ]*|sodium|hwy|CLI|nlohmann|eigen3)/[^ ]*' "$scratch/seen"; then
+  if grep -o -E '[^ ]*/(fmt|spdlog|pmix[^/ ]*|sodium|hwy|CLI|nlohmann|eigen3|dnnl)/[^ ]*' "$scratch/seen"; then
     fail "$header includes the private headers above"
   fi
 done < <(find "$prefix/include" -name '*.hpp' -o -name '*.h')
@@ -101,6 +101,25 @@ run_ranks "$scratch/trainer/build/line_fit"
 run_ranks "$scratch/c_program/build/put_wait"
 "$scratch/trainer/build/line_fit" || fail "the trainer failed as a world of one"
 
+# The kernels, where they are built.
+has_operators=0
+[[ ! -f $prefix/include/weft/operators.hpp ]] || has_operators=1
+if ((has_operators)); then
+  mkdir "$scratch/one_step"
+  cp "$source/tests/install/one_step.cpp" "$scratch/one_step"
+  cat >"$scratch/one_step/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.25)
+project(one_step LANGUAGES CXX)
+find_package(weft 0.1 REQUIRED COMPONENTS operators)
+add_executable(one_step one_step.cpp)
+target_link_libraries(one_step PRIVATE weft::operators)
+TEXT
+  cmake -G Ninja -S "$scratch/one_step" -B "$scratch/one_step/build" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS="$warnings" --no-warn-unused-cli
+  cmake --build "$scratch/one_step/build"
+  "$scratch/one_step/build/one_step" || fail "the program with weft::operators failed"
+fi
+
 # By pkg-config, which knows of no other package here, with plain compiler lines.
 export PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
 read -r -a compile <<<"$(pkg-config --cflags weft) $warnings"
@@ -112,6 +131,11 @@ read -r -a link <<<"$(pkg-config --libs weft) -Wl,-rpath,$(pkg-config --variable
 "$cxx" -std=c++20 -fvisibility=hidden "${compile[@]}" "$source/tests/install/catches_errors.cpp" \
   "${link[@]}" -o "$scratch/catches_errors"
 "$scratch/catches_errors" || fail "weft::Error is not caught by its type"
+if ((has_operators)); then
+  read -r -a operators <<<"$(pkg-config --cflags --libs weft-operators) ${link[-1]}"
+  "$cxx" -std=c++20 "${compile[@]}" "$source/tests/install/one_step.cpp" "${operators[@]}" -o "$scratch/one_step_too"
+  "$scratch/one_step_too" || fail "the program with weft-operators.pc failed"
+fi
 run_ranks "$scratch/line_fit"
 run_ranks "$scratch/put_wait"
 

@@ -22,7 +22,7 @@ complain() {
 "$source/dev" package "$scratch"
 version=$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")
 machine=$(dpkg --print-architecture) triplet=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-packages=(libweft3 libweft-dev weft-tools weft-topo)
+packages=(libweft3 libweft-dev weft-tools weft-topo libweft-operators3 libweft-operators-dev)
 
 for package in "${packages[@]}"; do
   deb=$scratch/${package}_${version}_$machine.deb tree=$scratch/$package
@@ -32,7 +32,7 @@ for package in "${packages[@]}"; do
   [[ -f $tree/usr/share/doc/$package/copyright ]] || complain "$package has no copyright file"
   [[ $(zcat "$tree/usr/share/doc/$package/changelog.gz" | head -n 1) == "weft ($version) "* ]] ||
     complain "$package: the changelog does not begin with $version"
-  ! dpkg-deb -f "$deb" Depends Recommends | grep -E -- '[^ ]*-dev\b' ||
+  [[ $package == *-dev ]] || ! dpkg-deb -f "$deb" Depends Recommends | grep -E -- '[^ ]*-dev\b' ||
     complain "$package needs the -dev packages above"
   (cd "$tree" && find . -path ./DEBIAN -prune -o ! -type d -print) >"$scratch/$package.files"
   # Neither text nor run paths lead back to the tree that it was built in.
@@ -59,6 +59,12 @@ for library in libc6 libexpat1 libfmt9 libhwloc15 libhwy1 libpmix2 libsodium23 l
 done
 has libweft3 Recommends '^libibverbs1, librdmacm1, ibverbs-providers$'
 has libweft-dev Depends "^libweft3 \(= $version\)\$"
+for library in "libdnnl2 \(>= 2.6\)" libfmt9 libgomp1 "libweft3 \(= $version\)"; do
+  has libweft-operators3 Depends "(^|, )$library"
+done
+! dpkg-deb -f "$scratch/libweft3_${version}_$machine.deb" Depends | grep -E 'dnnl|gomp' ||
+  complain "libweft3 needs the packages above"
+has libweft-operators-dev Depends "^libweft-operators3 \(= $version\), libweft-dev \(= $version\)\$"
 has weft-tools Depends "(^|, )libweft3 \(= $version\)"
 ! dpkg-deb -f "$scratch/weft-topo_${version}_$machine.deb" Depends | grep -E "weft|ibverbs|cuda|pmix" ||
   complain "weft-topo needs the packages above"
@@ -72,7 +78,14 @@ libraries=usr/lib/$triplet
   complain "libweft3 does not tell the loader"
 [[ $(cat "$scratch/libweft3/DEBIAN/shlibs") == "libweft 3 libweft3 (>= $version)" ]] ||
   complain "libweft3: shlibs are $(cat "$scratch/libweft3/DEBIAN/shlibs")"
-for binary in libweft3/$libraries/libweft.so.3 weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo; do
+operators=libweft-operators3/$libraries/libweft-operators.so.3
+[[ $(readlink "$scratch/libweft-operators-dev/$libraries/libweft-operators.so") == libweft-operators.so.3 ]] ||
+  complain "libweft-operators-dev: $libraries/libweft-operators.so does not lead to libweft-operators.so.3"
+[[ $(cat "$scratch/libweft-operators3/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
+  complain "libweft-operators3 does not tell the loader"
+[[ $(cat "$scratch/libweft-operators3/DEBIAN/shlibs") == "libweft-operators 3 libweft-operators3 (>= $version)" ]] ||
+  complain "libweft-operators3: shlibs are $(cat "$scratch/libweft-operators3/DEBIAN/shlibs")"
+for binary in libweft3/$libraries/libweft.so.3 $operators weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done
