@@ -65,6 +65,12 @@ void complete_attributes(Node& node) {
   }
 }
 
+/// The user finds it by its name in every step.
+void check_named(const std::string& name, const char* kind) {
+  if (name.empty())
+    throw_error(Code::bad_argument, "graph", fmt::format("a {} needs a name", kind));
+}
+
 }  // namespace
 
 std::string_view name(Memory memory) noexcept { return memory == Memory::host ? "host" : "gpu"; }
@@ -136,7 +142,9 @@ TensorId Graph::add(std::string_view definition, std::vector<TensorId> inputs,
     node.definition = definitions_->find(definition);
     if (node.definition == nullptr)
       throw_error(Code::bad_argument, "graph",
-                  fmt::format("node '{}': no definition is called '{}'", name, definition),
+                  name.empty()
+                      ? fmt::format("no definition is called '{}'", definition)
+                      : fmt::format("node '{}': no definition is called '{}'", name, definition),
                   "add your own to the Definitions that the graph is made with");
     node.name = std::move(name);
     node.inputs = std::move(inputs);
@@ -147,6 +155,7 @@ TensorId Graph::add(std::string_view definition, std::vector<TensorId> inputs,
 }
 
 TensorId Graph::feed(std::string name, DType dtype, const PartialShape& shape) {
+  check_named(name, "feed");
   return add("weft.Feed", {},
              {{"dtype", std::string(weft::name(dtype))},
               {"shape", Sizes(shape.sizes().begin(), shape.sizes().end())}},
@@ -154,6 +163,7 @@ TensorId Graph::feed(std::string name, DType dtype, const PartialShape& shape) {
 }
 
 TensorId Graph::variable(std::string name, DType dtype, const Shape& shape) {
+  check_named(name, "variable");
   const PartialShape sizes(shape);
   return add("weft.Variable", {},
              {{"dtype", std::string(weft::name(dtype))},

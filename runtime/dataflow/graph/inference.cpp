@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <new>
+
 #include "base/fail.hpp"
 
 namespace weft::dataflow {
@@ -68,6 +71,11 @@ std::vector<TensorType> infer_node(const Node& node,
     // Errors of shapes and attributes don't know their node.
     if (error.detail().message.find(text) != std::string::npos) throw;
     throw_error(error.code(), "graph", text + ": " + error.detail().message, error.detail().hint);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw_error(Code::bad_argument, "graph",
+                fmt::format("the shape function of {} has thrown: {}", text, error.what()));
   }
   if (types.size() > most_outputs(*node.definition) ||
       types.size() < fewest_outputs(*node.definition))

@@ -16,9 +16,23 @@ namespace {
 
 bool is_variable(const Node& node) { return node.definition->name == "weft.Variable"; }
 
+void check_ranks(const std::vector<int>& ranks, const char* role) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0)
+      throw_error(Code::bad_argument, "replicate",
+                  fmt::format("a {} is rank {}; ranks begin at 0", role, ranks[i]));
+    if (std::find(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(i), ranks[i]) !=
+        ranks.begin() + static_cast<std::ptrdiff_t>(i))
+      throw_error(Code::bad_argument, "replicate",
+                  fmt::format("rank {} is a {} twice", ranks[i], role));
+  }
+}
+
 void check(const Graph& model, const ReplicaOptions& options) {
   if (options.workers.empty() || options.servers.empty())
     throw_error(Code::bad_argument, "replicate", "there is no worker or no server");
+  check_ranks(options.workers, "worker");
+  check_ranks(options.servers, "server");
   for (const Node& node : model.nodes())
     if (node.placement.rank >= 0)
       throw_error(

@@ -1,6 +1,8 @@
 // Convolution and pooling: windows that move over the dimensions after batch and channels.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "runtime/dataflow/graph/standard.hpp"
 
 namespace weft::dataflow {
@@ -11,6 +13,9 @@ struct Window {
   std::int64_t kernel, stride, dilation, before, after;
 };
 
+/// Of an attribute; products and sums of such values fit.
+constexpr std::int64_t kMost = INT32_MAX;
+
 std::int64_t of_each(const Inference& in, const char* name, std::size_t i, std::size_t count,
                      std::int64_t otherwise, std::int64_t least) {
   const AttributeValue* value = in.attributes().find(name);
@@ -19,6 +24,7 @@ std::int64_t of_each(const Inference& in, const char* name, std::size_t i, std::
   if (sizes.size() != count)
     in.refuse(fmt::format("{} has {} values; {} are needed", name, sizes.size(), count));
   if (sizes[i] < least) in.refuse(fmt::format("{} has a value below {}", name, least));
+  if (sizes[i] > kMost) in.refuse(fmt::format("{} has a value above {}", name, kMost));
   return sizes[i];
 }
 

@@ -47,6 +47,21 @@ TEST(Graph, RefusesUnknownNames) {
   EXPECT_TRUE(refused([&] {
                 graph.add("Relu", {w, w}, {}, "r");
               }).names("gets 2 inputs; it has 1"));
+  EXPECT_EQ(refused([&] { graph.add("Softplus", {w}); }).message,
+            "no definition is called 'Softplus'");
+  EXPECT_EQ(refused([&] { graph.feed("", DType::f32, {1}); }).message, "a feed needs a name");
+  EXPECT_EQ(refused([&] { graph.variable("", DType::f32, {1}); }).message,
+            "a variable needs a name");
+}
+
+TEST(Graph, RefusesWindowsThatNoSizeHolds) {
+  Graph graph;
+  const TensorId x = graph.feed("x", DType::f32, {1, 1, 4, 4});
+  const TensorId w = graph.feed("w", DType::f32, {1, 1, 3, 3});
+  const Sizes pads(4, std::numeric_limits<std::int64_t>::max());
+  EXPECT_TRUE(refused([&] {
+                graph.add("Conv", {x, w}, {{"pads", pads}}, "conv");
+              }).names("node 'conv' (Conv)"));
 }
 
 TEST(Graph, RefusesWrongDtypesAndShapesByNode) {
@@ -110,6 +125,15 @@ Graph with_definition(Definition::InferFunction infer, const PartialShape& shape
   Graph graph(all);
   graph.add("my.Op", {graph.feed("x", DType::f32, shape)}, {}, "mine");
   return graph;
+}
+
+TEST(Graph, NamesTheNodeWhoseShapeFunctionThrows) {
+  const Refusal refusal = refused([] {
+    with_definition(
+        [](const Inference&) -> std::vector<TensorType> { throw std::runtime_error("oops"); }, {4});
+  });
+  EXPECT_EQ(refusal.code, Code::bad_argument);
+  EXPECT_EQ(refusal.message, "the shape function of node 'mine' (my.Op) has thrown: oops");
 }
 
 TEST(Graph, RefusesShapeFunctionsThatLie) {

@@ -131,6 +131,12 @@ TEST(Replicate, RefusesWhatItCannotPlace) {
                 replicate(placed, {.workers = {0}, .servers = {0}});
               }).names("node 'mean_loss' (ReduceMean) is placed on rank 1 already"));
   EXPECT_EQ(refused([] { replicate(model(), {.workers = {0}}); }).code, Code::bad_argument);
+  EXPECT_TRUE(refused([] {
+                replicate(model(), {.workers = {0, -1}, .servers = {0}});
+              }).names("a worker is rank -1"));
+  EXPECT_TRUE(refused([] {
+                replicate(model(), {.workers = {0, 1, 0}, .servers = {0}});
+              }).names("rank 0 is a worker twice"));
   Graph integers;
   const TensorId v = integers.variable("v", DType::i64, {1});
   integers.assign(v, integers.feed("i", DType::i64, {1}), "update");
