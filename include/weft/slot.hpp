@@ -22,7 +22,8 @@ class RemoteSignal;
 enum class Flow : std::uint8_t {
   credits,  ///< the writer waits for the reader's credits
   /// No credits: the training loop itself guarantees that a tensor was consumed before the next one
-  /// is written. WEFT_CHECK=flow verifies this. Source: the paper, section 3.2.
+  /// is written. WEFT_CHECK=flow verifies this: a put that finds the tensor before it in its buffer
+  /// unreleased ends with flow_overrun, and writes nothing. Source: the paper, section 3.2.
   unsafe_synchronous
 };
 

@@ -66,6 +66,13 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   handle(CreditWantedMessage{}, [&](const CreditWantedMessage& m) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);
   });
+  handle(FlowQuestionMessage{}, [&](const FlowQuestionMessage& m) {
+    if (const auto state = slot(m.slot_id)) state->flow_asked(peer, m);
+  });
+  handle(FlowAnswerMessage{}, [&](const FlowAnswerMessage& m) {
+    const auto state = remote(m.remote_id);
+    if (state && &state->owner() == &peer) state->flow_answered(m);
+  });
   handle(ClosedMessage{}, [&](const ClosedMessage& m) {
     const auto state = remote(m.remote_id);
     if (!state || &state->owner() != &peer) return;

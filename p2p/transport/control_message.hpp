@@ -49,7 +49,9 @@ enum class MessageType : std::uint32_t {
   signal_given,   ///< grants it
   signal_left,    ///< the remote end will touch the signal no more
   signal_act,     ///< an operation of a rank that shares no memory with the owner
-  signal_reply    ///< the value before it
+  signal_reply,   ///< the value before it
+  flow_question,  ///< WEFT_CHECK=flow: whether a tensor was let go, before another takes its place
+  flow_answer     ///< answers it
 };
 
 /// Whether a message may arrive before puts that were posted before it: one that asks for something

@@ -45,6 +45,8 @@ class ExposedSlot {
   virtual void abandon() noexcept {}
   /// The writer is held up for credits that were not worth reporting yet.
   virtual void credit_wanted(const p2p::Peer& /*peer*/, std::uint64_t /*remote_id*/) noexcept {}
+  /// WEFT_CHECK=flow: the writer asks what was let go.
+  virtual void flow_asked(p2p::Peer& /*peer*/, const p2p::FlowQuestionMessage& /*question*/) {}
   /// Whether tensors have come, since the last call, that rang no doorbell.
   virtual bool came_silently() noexcept { return false; }
 

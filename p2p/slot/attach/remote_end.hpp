@@ -57,6 +57,8 @@ class RemoteEnd {
   p2p::DetachMessage detach_message() const noexcept;
   /// Moves pending puts that have a credit. Returns whether some are still pending.
   virtual bool serve_pending() noexcept { return false; }
+  /// WEFT_CHECK=flow: the owner says what it had let go when a put without a credit asked.
+  virtual void flow_answered(const p2p::FlowAnswerMessage& /*answer*/) noexcept {}
 
   // Any thread.
   p2p::AttachAnswer& answer() noexcept { return answer_; }

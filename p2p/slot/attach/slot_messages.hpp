@@ -158,4 +158,23 @@ struct CreditWantedMessage {
   std::uint64_t remote_id = 0;
 };
 
+/// WEFT_CHECK=flow: a put into a synchronous slot has no credit. That the credit has not come
+/// proves nothing: the put may follow the release by way of a third rank, and the credit be slower.
+/// If the release came first, it is there when the question is.
+struct FlowQuestionMessage {
+  static constexpr MessageType kType = MessageType::flow_question;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t ticket = 0;  ///< of the put; the answer repeats it
+};
+
+struct FlowAnswerMessage {
+  static constexpr MessageType kType = MessageType::flow_answer;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+  std::uint64_t ticket = 0;
+  std::uint64_t released = 0;  ///< the highest sequence that the owner had let go by then
+};
+
 }  // namespace weft::p2p

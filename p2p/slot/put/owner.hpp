@@ -46,6 +46,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void count_quarantine(bool enters) noexcept override;
   void abandon() noexcept override;
   void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept override;
+  void flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& question) override;
   bool came_silently() noexcept override;
   EdgeReport report() const override;
 

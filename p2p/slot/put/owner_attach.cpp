@@ -139,6 +139,17 @@ void PutOwner::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noe
   } while (released_.all(std::memory_order_seq_cst) != all);
 }
 
+void PutOwner::flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& question) {
+  if (closed_) return;  // the writer's pending puts end by that
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
+  if (attachment == nullptr || attachment->peer != &peer ||
+      attachment->remote_id != question.remote_id)
+    return;
+  mesh_.send(peer, p2p::FlowAnswerMessage{.remote_id = question.remote_id,
+                                          .ticket = question.ticket,
+                                          .released = released_.all(std::memory_order_acquire)});
+}
+
 bool PutOwner::came_silently() noexcept {
   if (!buffers_.made_tails()) return false;
   const std::uint64_t before = reported_silent_;

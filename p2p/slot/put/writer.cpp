@@ -152,10 +152,6 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
   if (moving.put_in_flight != nullptr) [[unlikely]]
     follow(moving, request);
   if (gone || (credit && !moving.full)) return request;
-  if (!credit && spec_.flow != Flow::credits) {
-    SlotAccess::outcome(request) = overrun();
-    return request;
-  }
   return enqueue({.tensor = tensor, .until = until}, crowded);
 }
 
@@ -190,10 +186,6 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
                                   elements, same ? "" : " and not all of one dtype"));
     return request;
   }
-  if (spec_.flow != Flow::credits && !has_credit()) {
-    SlotAccess::outcome(request) = overrun();
-    return request;
-  }
   try {
     return enqueue({.parts = {parts.begin(), parts.end()}, .until = until}, Crowded::wait);
   } catch (const std::bad_alloc&) {
@@ -213,7 +205,7 @@ bool PutWriter::drain() noexcept {
         return true;
       }
       const bool gone = owner_.gone();
-      const bool credit = !gone && has_credit();
+      const bool credit = !gone && front_has_credit(ticket);
       if (credit && dynamic()) lending_->take_back(credits_.released());
       Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
                                                  : std::span<const Tensor>(front.parts),

@@ -12,6 +12,7 @@
 #include "p2p/slot/attach/awaited.hpp"
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
+#include "p2p/slot/put/flow_check.hpp"
 #include "p2p/slot/put/held_up.hpp"
 #include "p2p/slot/put/in_flight_puts.hpp"
 #include "p2p/slot/put/lending.hpp"
@@ -78,6 +79,7 @@ class PutWriter final : public RemoteEnd {
 
   bool has_completed() noexcept override;
   bool serve_pending() noexcept override;
+  void flow_answered(const p2p::FlowAnswerMessage& answer) noexcept override;
   void drop_pending() noexcept override;
   void abandon() noexcept override;
 
@@ -129,6 +131,8 @@ class PutWriter final : public RemoteEnd {
   Request enqueue(p2p::PendingPut pending, Crowded crowded) noexcept;
   bool is_crowded() const noexcept;
   bool drain() noexcept;
+  /// Whether the first pending put has a buffer to go to.
+  bool front_has_credit(std::uint64_t ticket) noexcept;
   void fail_pending(const Status& why) noexcept;
   /// Whether the owner has read a dynamic tensor, or never will.
   bool is_read(std::uint64_t ticket) noexcept;
@@ -163,6 +167,7 @@ class PutWriter final : public RemoteEnd {
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   bool logged_staged_ = false;
   p2p::HeldUp held_up_;
+  p2p::FlowCheck flow_check_;
 };
 
 }  // namespace weft::detail

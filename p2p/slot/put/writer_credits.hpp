@@ -36,7 +36,10 @@ class WriterCredits {
   }
   /// Reads the credit word.
   void learn(const std::atomic<std::uint64_t>& word) noexcept {
-    const std::uint64_t credits = word.load(std::memory_order_seq_cst);
+    learn_of(word.load(std::memory_order_seq_cst));
+  }
+  /// The owner says that it has let go of all up to `credits`.
+  void learn_of(std::uint64_t credits) noexcept {
     if (credits > released_.load(std::memory_order_relaxed) && is_credible(credits, sent_.load()))
       released_.store(credits, std::memory_order_relaxed);
   }

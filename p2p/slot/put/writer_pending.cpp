@@ -58,6 +58,26 @@ Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
   return request;
 }
 
+bool PutWriter::front_has_credit(std::uint64_t ticket) noexcept {
+  if (flow_check_.awaits(ticket)) return false;
+  if (has_credit()) return true;
+  if (spec_.flow != Flow::credits) flow_check_.open(ticket);
+  return false;
+}
+
+void PutWriter::flow_answered(const p2p::FlowAnswerMessage& answer) noexcept {
+  if (pending_.count(std::memory_order_acquire) == 0) return;
+  {
+    const std::lock_guard lock(pending_.mutex());
+    if (answer.ticket != pending_.front_ticket() || !flow_check_.awaits(answer.ticket)) return;
+    flow_check_.close();
+    credits_.learn_of(answer.released);
+    if (!has_credit()) fail_pending(overrun());
+    drain();
+  }
+  local_.ring();
+}
+
 void PutWriter::fail_pending(const Status& why) noexcept {
   front_done_ = 0;
   pending_.fail_all(why);
@@ -157,7 +177,11 @@ bool PutWriter::serve_pending() noexcept {
   if (pending_.done(std::memory_order_relaxed) != done) local_.ring();
   const bool pending = pending_.count(std::memory_order_relaxed) != 0;
   const std::uint64_t front = pending_.front_ticket();
-  if (pending && spec_.depth > p2p::kReportsAllUpTo && !held_up_.was_asked_for(front))
+  if (pending && flow_check_.must_ask(front))
+    mesh_.send(owner_,
+               p2p::FlowQuestionMessage{.slot_id = slot_id_, .remote_id = id_, .ticket = front});
+  if (pending && spec_.flow == Flow::credits && spec_.depth > p2p::kReportsAllUpTo &&
+      !held_up_.was_asked_for(front))
     ask_for_credit(front);
   return pending;
 }

@@ -7,14 +7,13 @@
 namespace weft::dataflow {
 namespace {
 
-/// With credits also where the plan proves that none are needed: over TCP a check of that proof by
-/// the flow of credits has reported overruns.
 SlotSpec spec_of(const Edge& edge, const std::string& name) {
   SlotSpec spec;
   spec.name = name;
   spec.dtype = edge.type.dtype;
   if (edge.kind == EdgeKind::fixed) {
     spec.shape = edge.type.shape.shape();
+    spec.flow = edge.needs_credits ? Flow::credits : Flow::unsafe_synchronous;
   } else {
     // Only the number of dimensions counts.
     const std::vector<std::int64_t> zeros(edge.type.shape.dims(), 0);

@@ -27,6 +27,8 @@ class StepOrder {
     for (std::size_t rank = 0; rank < plan.parts.size(); ++rank) add_part(rank);
     for (const Edge& edge : plan.edges)
       earlier_[number(edge.to, edge.receive)].push_back(number(edge.from, edge.send));
+    sends_.resize(count_);
+    for (const Edge& edge : plan.edges) sends_[number(edge.from, edge.send)] = true;
     sort();
   }
 
@@ -42,12 +44,20 @@ class StepOrder {
     return sets;
   }
 
-  /// The ranks with a node that comes after each node in the step; its own rank included.
+  /// The ranks with a node that begins after each node in the step has ended; its own rank
+  /// included.
   std::vector<RankSet> ranks_after() const {
-    std::vector<RankSet> sets = own_ranks();
-    for (auto node = order_.rbegin(); node != order_.rend(); ++node)
-      for (const std::size_t earlier : earlier_[*node]) unite(sets[earlier], sets[*node]);
-    return sets;
+    std::vector<RankSet> ended = own_ranks();
+    std::vector<RankSet> begun = ended;
+    for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
+      for (const std::size_t earlier : earlier_[*node]) {
+        unite(begun[earlier], begun[*node]);
+        // A tensor may be received before its send knows that it has ended.
+        if (!sends_[earlier] || rank_of(earlier) == rank_of(*node))
+          unite(ended[earlier], begun[*node]);
+      }
+    }
+    return ended;
   }
 
  private:
@@ -62,6 +72,10 @@ class StepOrder {
         if (!input.none()) add(input.node);
       for (const NodeId node : graph.nodes()[i].after) add(node);
     }
+  }
+
+  std::size_t rank_of(std::size_t node) const {
+    return static_cast<std::size_t>(std::ranges::upper_bound(first_, node) - first_.begin()) - 1;
   }
 
   void sort() {
@@ -90,6 +104,7 @@ class StepOrder {
   std::size_t count_ = 0;
   std::vector<std::vector<std::size_t>> earlier_;
   std::vector<std::size_t> order_;
+  std::vector<bool> sends_;  ///< by node
 };
 
 int common_rank(const RankSet& a, const RankSet& b) {

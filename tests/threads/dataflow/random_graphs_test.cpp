@@ -21,6 +21,8 @@ constexpr int kSteps = 3;
 struct Case {
   const char* fabric;
   int ranks;
+  /// A credit-free edge whose reader is overtaken is an error of the step.
+  bool checks_flow = false;
 };
 
 struct Expected {
@@ -86,7 +88,8 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
     expected[i].fetched =
         reference::interpret(partition(random.graph(), {}), random.run(kSteps, first + i));
   }
-  const Config config = tests::settings().with(Setting::fabric, GetParam().fabric);
+  Config config = tests::settings().with(Setting::fabric, GetParam().fabric);
+  if (GetParam().checks_flow) config = config.with(Setting::check, "flow");
   tests::run_on(GetParam().ranks, config, [&](World& world) {
     for (Expected& one : expected) {
       SCOPED_TRACE("WEFT_TEST_SEED=" + std::to_string(one.seed));
@@ -99,9 +102,11 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Executor, RandomGraphs,
                          testing::Values(Case{"shm", 2}, Case{"shm", 3}, Case{"shm", 4},
-                                         Case{"tcp", 2}, Case{"tcp", 4}),
+                                         Case{"tcp", 2}, Case{"tcp", 4}, Case{"shm", 3, true},
+                                         Case{"tcp", 2, true}, Case{"tcp", 4, true}),
                          [](const auto& info) {
-                           return info.param.fabric + std::to_string(info.param.ranks);
+                           return info.param.fabric + std::to_string(info.param.ranks) +
+                                  (info.param.checks_flow ? "_checked" : "");
                          });
 
 }  // namespace

@@ -98,6 +98,7 @@ TEST(Steps, CostOneWorkRequestForEachStaticTransferAndNothingElse) {
     EXPECT_EQ(cost.bytes_copied, 0U) << fabric;
     EXPECT_EQ(cost.registrations, 0U) << fabric;
     EXPECT_EQ(cost.control_messages, 0U) << fabric;
+    EXPECT_EQ(cost.credit_writes, 0U) << fabric << ", the loop proves that none are needed";
     EXPECT_EQ(cost.work_requests, kSteps * plan.edges.size()) << fabric;
     EXPECT_EQ(cost.bytes_moved, 2 * kSteps * bytes) << fabric << ", counted at both ends";
   }

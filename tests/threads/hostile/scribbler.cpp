@@ -69,6 +69,10 @@ std::size_t size_of_message(MessageType type) {
       return sizeof(p2p::ClosedAgreedMessage);
     case MessageType::credit_wanted:
       return sizeof(p2p::CreditWantedMessage);
+    case MessageType::flow_question:
+      return sizeof(p2p::FlowQuestionMessage);
+    case MessageType::flow_answer:
+      return sizeof(p2p::FlowAnswerMessage);
     case MessageType::adopted:
       return sizeof(p2p::AdoptedMessage);
     case MessageType::rendezvous:
@@ -217,7 +221,7 @@ void Scribbler::scribble() {
 void Scribbler::send_nonsense() {
   if (sockets_.empty()) return;
   const auto type =
-      static_cast<MessageType>(random_() % (static_cast<unsigned>(MessageType::signal_reply) + 1));
+      static_cast<MessageType>(random_() % (static_cast<unsigned>(MessageType::flow_answer) + 1));
   // A rank may send these messages at any time; they would end the job for it.
   if (type == MessageType::leaving || type == MessageType::ending) return;
   alignas(8) std::array<std::uint64_t, p2p::Channel::kMaxMessage / 8> words{};

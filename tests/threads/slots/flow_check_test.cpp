@@ -20,6 +20,7 @@ Spec synchronous(std::uint32_t depth) {
 }
 
 Config checked() { return settings().with(Setting::check, "flow"); }
+Config checked_by_tcp() { return checked().with(Setting::fabric, "tcp"); }
 
 /// Both ranks agree on every step before the next, as a training loop does.
 void keep_the_promise(const Config& config) {
@@ -56,7 +57,12 @@ TEST(Synchronous, ALoopThatKeepsItsPromiseWritesNoCredits) { keep_the_promise(se
 
 TEST(Synchronous, ALoopThatKeepsItsPromisePassesTheCheck) { keep_the_promise(checked()); }
 
-TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
+/// The ranks meet without weft, which is quicker than any credit.
+TEST(Synchronous, APutThatComesBeforeTheCreditPassesTheCheckIfTheReleaseWasFirst) {
+  keep_the_promise(checked_by_tcp());
+}
+
+void overtake_the_reader(const Config& config) {
   const auto spec = synchronous<SlotSpec>(2);
   Meeting meeting(2);
   run_owner_and_writer(
@@ -82,7 +88,12 @@ TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
         EXPECT_TRUE(contains(status.text(), "step")) << status.text();
         meeting.wait();
       },
-      checked());
+      config);
+}
+
+TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
+  overtake_the_reader(checked());
+  overtake_the_reader(checked_by_tcp());
 }
 
 TEST(Synchronous, TheCheckReportsAVersionThatOvertakesAReader) {

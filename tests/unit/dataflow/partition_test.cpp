@@ -85,6 +85,25 @@ TEST(Partition, NeedsCreditsWhereAReaderMayBeLate) {
   EXPECT_NE(weights.why_credits.find("'late' may still read"), std::string::npos);
 }
 
+TEST(Partition, NeedsCreditsWhereAReceivedTensorIsSentOn) {
+  Graph graph;
+  graph.place_next({0});
+  const TensorId x = graph.feed("x", DType::f32, {4});
+  graph.place_next({1});
+  const TensorId alias = graph.add("Reshape", {x}, {{"shape", Sizes{2, 2}}}, "alias");
+  const TensorId made = graph.add("Relu", {x}, {}, "made");
+  graph.place_next({0});
+  graph.fetch(graph.add("Sum", {made, graph.add("Reshape", {alias}, {{"shape", Sizes{4}}})}),
+              "out");
+  const Plan plan = partition(graph, {.ranks = 2});
+  // Rank 0 may have the alias, and send x again, before its send on rank 1 knows that it has ended.
+  const Edge& sent_on = edge(plan, "x:0", 1);
+  EXPECT_TRUE(sent_on.needs_credits) << plan.text();
+  EXPECT_NE(sent_on.why_credits.find("'send alias:0 to 0' may still read"), std::string::npos)
+      << sent_on.why_credits;
+  EXPECT_FALSE(edge(plan, "made:0", 0).needs_credits) << plan.text();
+}
+
 TEST(Partition, SendsChangingShapesAndGpuMemoryDynamically) {
   Graph graph;
   graph.place_next({0});

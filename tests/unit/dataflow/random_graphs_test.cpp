@@ -47,9 +47,11 @@ class TwoSteps {
 
   explicit TwoSteps(const Plan& plan) : plan_(plan) {}
 
+  /// Whether `from` has ended before `to` begins.
   bool precedes(const Place& from, const Place& to) const {
-    std::set<Place> seen{from};
-    std::vector<Place> open{from};
+    // A send may end later than its receive.
+    std::vector<Place> open = on_its_rank(from);
+    std::set<Place> seen(open.begin(), open.end());
     while (!open.empty()) {
       const Place at = open.back();
       open.pop_back();
@@ -63,6 +65,14 @@ class TwoSteps {
  private:
   std::vector<Place> after(const Place& at) const {
     const auto [step, rank, node] = at;
+    std::vector<Place> next = on_its_rank(at);
+    for (const Edge& edge : plan_.edges)
+      if (edge.from == rank && edge.send == node) next.emplace_back(step, edge.to, edge.receive);
+    return next;
+  }
+
+  std::vector<Place> on_its_rank(const Place& at) const {
+    const auto [step, rank, node] = at;
     const Graph& graph = plan_.parts[std::size_t(rank)].graph;
     std::vector<Place> next;
     for (NodeId i = 0; i < NodeId(graph.size()); ++i) {
@@ -72,8 +82,6 @@ class TwoSteps {
       for (const NodeId earlier : graph.node(i).after)
         if (earlier == node) next.emplace_back(step, rank, i);
     }
-    for (const Edge& edge : plan_.edges)
-      if (edge.from == rank && edge.send == node) next.emplace_back(step, edge.to, edge.receive);
     return next;
   }
 
