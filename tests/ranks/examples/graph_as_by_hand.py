@@ -1,0 +1,37 @@
+"""The network as a graph learns as the one by hand: its losses of the first steps are the same to 1e-4, whatever the
+number of ranks and threads.
+
+Usage: graph_as_by_hand.py GRAPH BY_HAND STEPS MPIRUN [FLAG ...]
+"""
+
+import os
+import sys
+import tempfile
+
+from jobs import Failures, expect, job, run
+
+MOST = 1e-4
+
+graph, by_hand, steps, *mpirun = sys.argv[1:]
+
+
+def losses(program, ranks, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "losses")
+        done = run(job(mpirun, ranks, program, "--steps", steps, "--losses", file, *options))
+        expect(done.returncode == 0, f"{program} on {ranks} ranks ended with {done.returncode}:\n{done.stdout}")
+        with open(file) as lines:
+            found = [float(line.split()[1]) for line in lines]
+    expect(len(found) == int(steps), f"{len(found)} losses of {steps} steps")
+    return found
+
+
+failures = Failures()
+for ranks, threads in ((1, 0), (2, 1), (3, 2)):
+    right = losses(by_hand, ranks)
+    mine = losses(graph, ranks, "--threads", threads)
+    worst = max(abs(a - b) for a, b in zip(mine, right))
+    print(f"{ranks} ranks: losses from {right[0]:.4f} to {right[-1]:.4f}, which differ by at most {worst:.2e}")
+    failures.expect(worst <= MOST, f"{ranks} ranks: the losses differ by {worst:.2e}")
+    failures.expect(right[-1] != right[0], "nothing is learned")
+failures.end()
