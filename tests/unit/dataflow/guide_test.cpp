@@ -1,39 +1,11 @@
 // docs/dataflow.md: its code compiles, its report is what the code prints, its list is complete.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "tests/unit/dataflow/guide.hpp"
 #include "weft/partition.hpp"
 
 namespace weft::dataflow {
 namespace {
-
-std::string file(const std::string& name) {
-  std::ifstream in(std::string(WEFT_SOURCE_DIR) + "/" + name);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-std::string trimmed(const std::string& line) {
-  const std::size_t first = line.find_first_not_of(' ');
-  return first == std::string::npos ? "" : line.substr(first);
-}
-
-/// The lines of the code block that follows `heading`.
-std::vector<std::string> block_after(const std::string& text, const std::string& heading) {
-  std::istringstream lines(text.substr(text.find(heading)));
-  std::vector<std::string> block;
-  std::string line;
-  while (std::getline(lines, line)) {
-    if (line.starts_with("    "))
-      block.push_back(trimmed(line));
-    else if (!block.empty() && !line.empty())
-      break;
-  }
-  return block;
-}
 
 Plan guide_plan() {
   Graph model;
@@ -53,16 +25,15 @@ Plan guide_plan() {
 }
 
 TEST(DataflowGuide, ShowsCodeThatCompiles) {
-  const std::string code = file("tests/unit/dataflow/guide_test.cpp");
-  const auto block = block_after(file("docs/dataflow.md"), "## A graph");
+  const std::string code = guide::file("tests/unit/dataflow/guide_test.cpp");
+  const auto block = guide::block_after("## A graph");
   EXPECT_GT(block.size(), 8U);
   for (const std::string& line : block) EXPECT_NE(code.find(line), std::string::npos) << line;
 }
 
 TEST(DataflowGuide, ShowsTheReportOfItsCode) {
   std::string shown;
-  for (const std::string& line : block_after(file("docs/dataflow.md"), "## The report"))
-    shown += line + " ";
+  for (const std::string& line : guide::block_after("## The report")) shown += line + " ";
   std::string printed = guide_plan().text();
   for (char& c : printed)
     if (c == '\n') c = ' ';
@@ -70,9 +41,9 @@ TEST(DataflowGuide, ShowsTheReportOfItsCode) {
 }
 
 TEST(DataflowGuide, ListsEveryDefinition) {
-  const std::string guide = file("docs/dataflow.md");
+  const std::string text = guide::file("docs/dataflow.md");
   for (const std::string& name : Definitions::standard().names())
-    EXPECT_NE(guide.find("`" + name + "`"), std::string::npos) << name;
+    EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
 }
 
 }  // namespace

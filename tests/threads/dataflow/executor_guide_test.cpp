@@ -1,0 +1,83 @@
+// docs/dataflow.md: the code that runs its graph compiles, and runs.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/threads/dataflow/models.hpp"
+#include "tests/unit/dataflow/guide.hpp"
+
+namespace weft::dataflow {
+namespace {
+
+/// The graph of "A graph", smaller.
+Replicas guide_replicas() {
+  Graph model;
+  const TensorId x = model.feed("x", DType::f32, {3, 8});
+  const TensorId labels = model.feed("labels", DType::i64, {3});
+  const TensorId w = model.variable("w", DType::f32, {8, 5});
+  const TensorId scores = model.add("MatMul", {x, w}, {}, "scores");
+  const TensorId loss = model.add("SoftmaxCrossEntropyLoss", {scores, labels}, {}, "loss");
+  model.fetch(loss, "the loss");
+  const TensorId dw = gradients(model, loss, std::vector{w})[0];
+  const TensorId step = model.add("weft.Scale", {dw}, {{"factor", -0.1}}, "step");
+  model.assign(w, model.add("Add", {w, step}, {}, "new w"), "update");
+  return replicate(model, {.workers = {1, 2}, .servers = {0}});
+}
+
+void fill_all(const Tensors& feeds) {
+  for (const auto& [name, tensor] : feeds)
+    if (tensor.dtype() == DType::f32)
+      fill_at_random(tensor, 7);
+    else
+      std::ranges::fill(tensor.as<std::int64_t>(), 2);
+}
+
+/// As a trainer has them.
+void add_others(Kernels& kernels) {
+  for (const std::string& name : Definitions::standard().names())
+    if (name != "MatMul") kernels.add(name, *reference_kernels().find(name));
+}
+
+void train_on_rank_1(World& world, const Replicas& replicas, int steps) {
+  const Kernel my_matmul = *reference_kernels().find("MatMul");
+  float last = 2.0F;
+  // clang-format off
+  Kernels kernels;
+  kernels.add("MatMul", my_matmul);  // and the others
+  add_others(kernels);
+  Executor executor(world, replicas.graph, kernels, {.threads = 3});
+  for (int step = 0; step < steps; ++step) {
+    Tensors feeds;  // of rank 1; rank 0 has none
+    for (const char* name : {"x@1", "labels@1"}) feeds[name] = executor.feed(name);
+    // Fill them.
+    fill_all(feeds);
+    const Tensors fetched = executor.run(feeds).value();
+    std::printf("loss %g\n", fetched.at("the loss@1").as<float>()[0]);
+    EXPECT_LT(fetched.at("the loss@1").as<float>()[0], last) << "it learns";
+    last = fetched.at("the loss@1").as<float>()[0];
+  }
+  // clang-format on
+}
+
+TEST(ExecutorGuide, ShowsCodeThatRuns) {
+  constexpr int kSteps = 5;
+  tests::run_on(3, [](World& world) {
+    const Replicas replicas = guide_replicas();
+    if (world.rank() == 1) return train_on_rank_1(world, replicas, kSteps);
+    Executor executor(world, replicas.graph, reference_kernels());
+    for (int step = 0; step < kSteps; ++step) {
+      Tensors feeds;
+      if (world.rank() == 2)
+        for (const char* name : {"x@2", "labels@2"}) feeds[name] = executor.feed(name);
+      fill_all(feeds);
+      executor.run(feeds).value();
+    }
+  });
+  const std::string code = guide::file("tests/threads/dataflow/executor_guide_test.cpp");
+  const auto block = guide::block_after("## Running");
+  EXPECT_GT(block.size(), 8U);
+  for (const std::string& line : block) EXPECT_NE(code.find(line), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace weft::dataflow
