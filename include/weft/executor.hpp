@@ -15,6 +15,7 @@
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
+#include "weft/executor_report.hpp"
 #include "weft/partition.hpp"
 #include "weft/tensor.hpp"
 
@@ -100,14 +101,6 @@ struct ExecutorOptions {
   Deadline start{};
 };
 
-/// Counts of an executor so far.
-struct ExecutorCounters {
-  std::uint64_t steps = 0;
-  std::uint64_t nodes = 0;   ///< that ended
-  std::uint64_t probes = 0;  ///< of a transfer, by a thread that had other nodes to run
-  std::uint64_t sleeps = 0;  ///< waits of a thread for the network, with no node to run
-};
-
 /// Runs this rank's share of a graph, step by step. Every rank makes one of the same graph.
 ///
 /// Kernels are called for all definitions but these, which the executor runs itself: feeds,
@@ -151,6 +144,8 @@ class WEFT_API Executor {
   Result<Tensors> run(const Tensors& feeds = {}, Deadline deadline = {}) noexcept;
 
   ExecutorCounters counters() const noexcept;
+  /// Counters and costs so far. Between steps. Throws Error(exhausted).
+  ExecutorReport report() const;
 
  private:
   struct State;

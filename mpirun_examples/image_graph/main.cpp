@@ -1,7 +1,7 @@
 // Trains the network of image_classifier as a graph: every rank is a worker, the variables are
 // spread over all ranks, and an executor runs each rank's part. The same options and losses.
 //   mpirun -n 4 image_graph
-//   mpirun -n 4 image_graph --report      also prints how each tensor moves
+//   mpirun -n 4 image_graph --report      also prints how each tensor moves, and what it cost
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -54,6 +54,7 @@ class Job {
     if (reports && world_.rank() == 0) fmt::print("{}\n", executor_.plan().text());
     initialize();
     for (int step = 1; step <= progress_.steps(); ++step) progress_.take(step, train_step());
+    if (reports && world_.rank() == 0) fmt::print("{}\n", executor_.report().text());
     const bool learned = progress_.has_learned();
     if (world_.rank() == 0)
       fmt::print("loss {:.4f} nats{}\n", progress_.final_loss(), learned ? "" : ": not learned");
@@ -116,7 +117,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", threads, "threads that run nodes beside the main one")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
-  app.add_flag("--report", reports, "print how each tensor moves between ranks");
+  app.add_flag("--report", reports, "print how each tensor moves between ranks, and what it cost");
   if (!images::parse(app, argc, argv)) return images::kLearned;
   // Before joining: if files can't be used, every rank ends at once and none waits.
   const Images all = load(options);

@@ -7,6 +7,7 @@
 #include "base/fail.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/dataflow/execute/agreement.hpp"
+#include "runtime/dataflow/execute/make_report.hpp"
 #include "runtime/dataflow/execute/step_runner.hpp"
 #include "runtime/dataflow/graph/inference.hpp"
 
@@ -57,13 +58,15 @@ struct Executor::State {
     neighbours.emplace(world, plan, options.name);
     ends.sends.resize(plan.edges.size());
     ends.receives.resize(plan.edges.size());
+    for (std::size_t i = 0; i < plan.edges.size(); ++i)
+      slot_names.push_back(slot_name(options, plan, i));
     const int own = world.rank();
     for (std::size_t i = 0; i < plan.edges.size(); ++i)
       if (plan.edges[i].to == own)
-        ends.receives[i] = way->expose(world, plan.edges[i], slot_name(options, plan, i));
+        ends.receives[i] = way->expose(world, plan.edges[i], slot_names[i]);
     for (std::size_t i = 0; i < plan.edges.size(); ++i)
       if (plan.edges[i].from == own)
-        ends.sends[i] = way->attach(world, plan.edges[i], slot_name(options, plan, i), deadline);
+        ends.sends[i] = way->attach(world, plan.edges[i], slot_names[i], deadline);
     neighbours->attach(deadline);
     allocate_memory();
     runner.emplace(world, plan, program, *memory, ends, *neighbours);
@@ -128,6 +131,7 @@ struct Executor::State {
   const Kernels kernels;
   Plan plan;
   std::vector<Instruction> program;
+  std::vector<std::string> slot_names;  ///< by edge
   std::optional<TensorMemory> memory;
   std::optional<Neighbours> neighbours;
   Ends ends;
@@ -176,5 +180,11 @@ Result<Tensors> Executor::run(const Tensors& feeds, Deadline deadline) noexcept 
 }
 
 ExecutorCounters Executor::counters() const noexcept { return state_->runner->counters(); }
+
+ExecutorReport Executor::report() const {
+  return control_call("report", [&] {
+    return make_report(state_->world, state_->plan, state_->slot_names, state_->runner->activity());
+  });
+}
 
 }  // namespace weft::dataflow

@@ -16,7 +16,8 @@ StepRunner::StepRunner(World& world, const Plan& plan, const std::vector<Instruc
       neighbours_(neighbours),
       waits_(program.size()),
       users_(program.size()),
-      values_(program.size()) {}
+      values_(program.size()),
+      activity_(plan.edges.size()) {}
 
 StepRunner::~StepRunner() {
   {
@@ -33,7 +34,12 @@ void StepRunner::start_threads(int threads) {
 
 ExecutorCounters StepRunner::counters() const {
   const std::lock_guard lock(mutex_);
-  return counters_;
+  return activity_.counters();
+}
+
+Activity StepRunner::activity() const {
+  const std::lock_guard lock(mutex_);
+  return activity_;
 }
 
 Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadline) {
@@ -49,7 +55,7 @@ Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadl
   queue_.clear();
   runnable_ = 0;
   if (!failure_.ok()) return failure_;
-  ++counters_.steps;
+  ++activity_.counters().steps;
   return std::move(fetched_);
 }
 
@@ -85,7 +91,7 @@ void StepRunner::take_turns(Lock& lock) {
     if (!entry.is_under_way || entry.is_due)
       --runnable_;
     else
-      ++counters_.probes;
+      activity_.count_probe(at(entry.node).edge);
     if (!queue_.empty()) call_helper();
     ++running_;
     lock.unlock();
@@ -97,7 +103,7 @@ void StepRunner::take_turns(Lock& lock) {
     else if (*ended)
       complete(entry.node);
     else
-      enqueue({entry.node, true, false});
+      put_off(entry);
     if (is_over()) changed_.notify_all();
   }
 }
@@ -114,7 +120,7 @@ void StepRunner::watch_network(Lock& lock) {
   is_watched_ = true;
   is_woken_.store(false, std::memory_order_relaxed);
   ++running_;
-  ++counters_.sleeps;
+  ++activity_.counters().sleeps;
   watched_.clear();
   std::vector<Slot*> slots;
   std::vector<Request*> requests;
@@ -155,6 +161,11 @@ void StepRunner::watch_network(Lock& lock) {
   if (is_over()) changed_.notify_all();
 }
 
+void StepRunner::put_off(Entry entry) {
+  if (!entry.is_under_way) activity_.begin_wait(at(entry.node).edge);
+  enqueue({entry.node, true, false});
+}
+
 void StepRunner::enqueue(Entry entry) {
   queue_.push_back(entry);
   if (!entry.is_under_way) ++runnable_;
@@ -175,7 +186,8 @@ void StepRunner::wake_watcher() {
 }
 
 void StepRunner::complete(NodeId node) {
-  ++counters_.nodes;
+  ++activity_.counters().nodes;
+  if (at(node).peer >= 0) activity_.end_wait(at(node).edge);
   // Before its successors run: a credit-free send elsewhere may follow from one of them.
   for (const NodeId receive : at(node).reads)
     if (--users_[static_cast<std::size_t>(receive)] == 0)

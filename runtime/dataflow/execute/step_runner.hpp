@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/dataflow/execute/activity.hpp"
 #include "runtime/dataflow/execute/edge_ends.hpp"
 #include "runtime/dataflow/execute/neighbours.hpp"
 #include "runtime/dataflow/execute/program.hpp"
@@ -40,6 +41,7 @@ class StepRunner {
   /// Has one tensor for each feed, by node.
   Result<Tensors> run(const std::vector<Tensor>& feeds, Deadline deadline);
   ExecutorCounters counters() const;
+  Activity activity() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -56,6 +58,8 @@ class StepRunner {
   void idle(Lock& lock);
   void watch_network(Lock& lock);
   void enqueue(Entry entry);
+  /// A transfer goes to the tail: it has not ended.
+  void put_off(Entry entry);
   /// Wakes a thread for the nodes that are left in the queue.
   void call_helper();
   void wake_watcher();
@@ -108,7 +112,7 @@ class StepRunner {
   std::vector<std::vector<Tensor>> values_;  ///< by node and output
   std::vector<Entry> watched_;               ///< belongs to the thread that watches
   Tensors fetched_;
-  ExecutorCounters counters_;
+  Activity activity_;
   bool is_ending_ = false;
   std::vector<std::thread> threads_;
 };

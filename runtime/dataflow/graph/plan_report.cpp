@@ -1,24 +1,11 @@
 // Plans as text, JSON and pictures.
 #include <fmt/format.h>
 
+#include "runtime/dataflow/graph/quoted.hpp"
 #include "weft/partition.hpp"
 
 namespace weft::dataflow {
 namespace {
-
-/// `text` as a string literal of JSON; Graphviz takes the same.
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < 0x20)
-      result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    else
-      result += c;
-  }
-  return result + '"';
-}
 
 std::string size_text(const Edge& edge) {
   return edge.type.shape.known() ? fmt::format("{} bytes", edge.bytes) : "open size";

@@ -1,5 +1,5 @@
 """The network as a graph learns as the one by hand: its losses of the first steps are the same to 1e-4, whatever the
-number of ranks and threads.
+number of ranks and threads, by shared memory and by TCP. The latter also checks that edges without credits are safe.
 
 Usage: graph_as_by_hand.py GRAPH BY_HAND STEPS MPIRUN [FLAG ...]
 """
@@ -15,10 +15,10 @@ MOST = 1e-4
 graph, by_hand, steps, *mpirun = sys.argv[1:]
 
 
-def losses(program, ranks, *options):
+def losses(program, ranks, *options, **settings):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "losses")
-        done = run(job(mpirun, ranks, program, "--steps", steps, "--losses", file, *options))
+        done = run(job(mpirun, ranks, program, "--steps", steps, "--losses", file, *options), **settings)
         expect(done.returncode == 0, f"{program} on {ranks} ranks ended with {done.returncode}:\n{done.stdout}")
         with open(file) as lines:
             found = [float(line.split()[1]) for line in lines]
@@ -27,9 +27,10 @@ def losses(program, ranks, *options):
 
 
 failures = Failures()
-for ranks, threads in ((1, 0), (2, 1), (3, 2)):
+CHECKED = {"WEFT_FABRIC": "tcp", "WEFT_CHECK": "flow"}
+for ranks, threads, settings in ((1, 0, {}), (2, 1, {}), (3, 2, CHECKED)):
     right = losses(by_hand, ranks)
-    mine = losses(graph, ranks, "--threads", threads)
+    mine = losses(graph, ranks, "--threads", threads, **settings)
     worst = max(abs(a - b) for a, b in zip(mine, right))
     print(f"{ranks} ranks: losses from {right[0]:.4f} to {right[-1]:.4f}, which differ by at most {worst:.2e}")
     failures.expect(worst <= MOST, f"{ranks} ranks: the losses differ by {worst:.2e}")

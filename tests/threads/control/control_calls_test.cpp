@@ -217,6 +217,7 @@ const std::vector<ControlCall>& calls() {
        }},
       {"Executor::feed", [](Ground& g) { (void)g.executor->feed("none"); }},
       {"Executor::variable", [](Ground& g) { (void)g.executor->variable("none"); }},
+      {"Executor::report", [](Ground& g) { (void)g.executor->report(); }},
       {"Kernels::add", [](Ground&) { dataflow::Kernels().add("Relu", {}); }},
       {"KernelCall::KernelCall",
        [](Ground&) { const dataflow::KernelCall call(dataflow::Node(), {}, {}); }},

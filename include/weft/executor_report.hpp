@@ -1,0 +1,48 @@
+// Reports of an executor: counts of its steps, and the cost of each edge.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/api.hpp"
+#include "weft/partition.hpp"
+#include "weft/report.hpp"
+
+namespace weft::dataflow {
+
+/// Counts of an executor so far.
+struct ExecutorCounters {
+  std::uint64_t steps = 0;
+  std::uint64_t nodes = 0;   ///< that ended
+  std::uint64_t probes = 0;  ///< of a transfer, by a thread that had other nodes to run
+  std::uint64_t sleeps = 0;  ///< waits of a thread for the network, with no node to run
+};
+
+/// One end of an edge, as its rank sees it.
+struct EdgeActivity {
+  Edge edge;                        ///< as planned: kind, credits, the reasons for both
+  Role role = Role::puts;           ///< puts or receives
+  std::string fabric;               ///< for example "shm"
+  TransferCounters counters;        ///< of this end
+  std::uint64_t probes = 0;         ///< of this end, part of ExecutorCounters::probes
+  std::chrono::nanoseconds wait{};  ///< from the first look that found it unfinished to its end
+};
+
+/// The steps of an executor so far, as Executor::report() tells them.
+struct WEFT_API ExecutorReport {
+  int rank = -1;
+  ExecutorCounters counters;
+  std::vector<EdgeActivity> edges;  ///< those of this rank, in the plan's order
+
+  /// One line per edge, and one of the rank.
+  std::string text() const;
+  /// {"version": 1, "rank", "steps", "nodes", "probes", "sleeps", "edges": [{"edge", "from", "to",
+  /// "role", "kind", "why", "credits", "why_credits", "bytes", "fabric", "transfers",
+  /// "bytes_moved", "bytes_copied", "work_requests", "credit_writes", "control_messages",
+  /// "registrations", "probes", "wait_ns"}]}
+  std::string json() const;
+};
+
+}  // namespace weft::dataflow
