@@ -21,7 +21,8 @@ struct PublishedSpec {
   DType dtype = DType::f32;
   Shape shape;
   std::uint32_t depth = 1;  ///< versions that may be viewed or filled at once; at most 4096
-  /// unsafe_synchronous: the owner may fill a buffer that a reader still views.
+  /// unsafe_synchronous: the owner may fill a buffer that a reader still views. WEFT_CHECK=flow
+  /// reports it of readers that share memory with the owner; others view copies.
   Flow flow = Flow::credits;
 };
 

@@ -87,7 +87,8 @@ const Attachment* Publisher::pinning_reader(std::uint64_t buffer) const noexcept
 const Attachment* Publisher::lagging_reader(std::uint64_t release_needed) const noexcept {
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
        attachment = attachment->next)
-    if (attachment->counts() &&
+    // A reader that can't store its words here reads copies, and holds nothing for long.
+    if (attachment->counts() && !attachment->wants_newest &&
         attachment->words().released().load(std::memory_order_acquire) < release_needed)
       return attachment;
   return nullptr;

@@ -96,6 +96,37 @@ TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
   overtake_the_reader(checked_by_tcp());
 }
 
+/// Readers without shared memory tell the owner nothing.
+TEST(Synchronous, APublishersLoopThatKeepsItsPromisePassesTheCheck) {
+  constexpr std::uint64_t kVersions = 20;
+  const auto spec = synchronous<PublishedSpec>(1);
+  for (const Config& config : {checked(), checked_by_tcp()}) {
+    Meeting meeting(2);
+    run_publisher_and_reader(
+        spec,
+        [&](World&, PublishedSlot& slot) {
+          meeting.wait();
+          for (std::uint64_t version = 1; version <= kVersions; ++version) {
+            const auto buffer = slot.next();
+            EXPECT_TRUE(buffer.ok()) << buffer.status().text();
+            if (buffer.ok()) fill(*buffer, pattern_of(0, 0, version));
+            if (buffer.ok()) slot.publish().or_throw();
+            meeting.wait();
+            meeting.wait();
+          }
+        },
+        [&](World&, PublishedReader& remote) {
+          meeting.wait();
+          for (std::uint64_t version = 1; version <= kVersions; ++version) {
+            meeting.wait();
+            EXPECT_TRUE(holds(remote.view().value().tensor(), pattern_of(0, 0, version)));
+            meeting.wait();
+          }
+        },
+        config);
+  }
+}
+
 TEST(Synchronous, TheCheckReportsAVersionThatOvertakesAReader) {
   const auto spec = synchronous<PublishedSpec>(1);
   Meeting meeting(2);
