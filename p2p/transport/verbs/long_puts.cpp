@@ -36,8 +36,10 @@ VerbsChannel::LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> 
   return place->get();
 }
 
-Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept {
+Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings,
+                                   std::uint32_t silent) noexcept {
   const std::lock_guard lock(outbox_.mutex);
+  if (failover_.silent.load() != silent) return full();
   LongPut* put = room_for_long_put(sendings);
   if (put == nullptr) return full();
   const auto number = stripes_.begin(
@@ -77,6 +79,7 @@ void VerbsChannel::go_on(LongPut& put) noexcept {
     stripes_.set(
         put.stripe, sending.pair,
         sending.is_out ? sending.last : StripeTable::kCutShort | pairs_[sending.pair]->posted());
+    if (sending.is_out && is_far(sending.pair)) note_share(put, sending);
   }
   if (is_over) {
     put.count = 0;

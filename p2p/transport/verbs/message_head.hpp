@@ -16,7 +16,8 @@ struct MessageHead {
   enum class Kind : std::uint32_t {
     nothing,
     immediate,  ///< stands for an immediate, where there are none
-    message     ///< a control message follows
+    message,    ///< a control message follows
+    link        ///< a LinkMessage follows, which does not wait for its turn
   };
   Kind kind = Kind::nothing;
   std::uint32_t immediate = 0;

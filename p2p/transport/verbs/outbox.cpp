@@ -54,9 +54,12 @@ bool VerbsChannel::fence_others() noexcept {
   // Puts by tail words are not counted: an empty notification behind them is.
   for (std::size_t i = 1; i < pairs_.size(); ++i) {
     const std::lock_guard lock(pairs_[i]->mutex());
-    if (pairs_[i]->posted() == outbox_.fenced[i]) continue;
+    if (is_silent(i) || pairs_[i]->posted() == outbox_.fenced[i]) continue;
     if (!post_notification(*pairs_[i], Immediate::kFence)) return false;
     outbox_.fenced[i] = pairs_[i]->posted();
+    if (is_far(i))
+      log_of(i).at(pairs_[i]->notifications_sent()) = {.request = pairs_[i]->posted(),
+                                                       .immediate = Immediate::kFence};
   }
   return true;
 }
@@ -64,14 +67,21 @@ bool VerbsChannel::fence_others() noexcept {
 bool VerbsChannel::post_message(std::span<const std::byte> message) noexcept {
   if (!is_open()) return has_failed();
   if (long_puts_.count.load() != 0) return false;
+  return fence_others() && post_send(MessageHead::Kind::message, message);
+}
+
+bool VerbsChannel::post_link(const LinkMessage& message) noexcept {
+  return is_open() && post_send(MessageHead::Kind::link, as_bytes(message));
+}
+
+bool VerbsChannel::post_send(MessageHead::Kind kind, std::span<const std::byte> message) noexcept {
   QueuePair& pair = *pairs_.front();
   if (!pair.has_ended(outbox_.send_ends[outbox_.next_buffer])) {
     pair.ask_for_completion();
     return false;
   }
-  if (!fence_others()) return false;
   MessageHead head;
-  head.kind = MessageHead::Kind::message;
+  head.kind = kind;
   for (std::size_t i = 0; i < pairs_.size(); ++i)
     head.notified[i] = pairs_[i]->notifications_sent();
   std::byte* buffer = outbox_.send_buffers.data() + outbox_.next_buffer * kSendBuffer;

@@ -90,4 +90,10 @@ void VerbsFabric::on_device_event(Rail& rail, ibv_qp* qp) {
                         .peer = partner.rank}));
 }
 
+void VerbsFabric::on_port(Rail& rail, bool up) {
+  rail.is_up = up;
+  for (const Partner& partner : partners_)
+    if (partner.channel != nullptr && !partner.has_ended) partner.channel->kick();
+}
+
 }  // namespace weft::p2p::verbs

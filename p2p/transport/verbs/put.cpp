@@ -195,7 +195,7 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
   sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
   work.requests = std::max(1U, requests_for(sending.rest, *pairs_[chosen]));
   if (work.requests > chain_of(*pairs_[chosen]).most_requests())
-    return put_by_and_by(work, std::span(&sending, 1));
+    return put_by_and_by(work, std::span(&sending, 1), failover_.silent.load());
   const Step step = post_next(sending);
   if (step == Step::no_room) return full();
   if (step == Step::failed) return broken("put");
@@ -229,8 +229,9 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   rest.fill(chain);
   const bool is_last = rest.pieces.empty();
   const std::uint32_t requests = chain.count() + (is_last && sending.adds_request(chain) ? 1 : 0);
-  const std::uint32_t notifications =
-      is_last && sending.notify_method != NotifyMethod::tail ? 1 : 0;
+  const bool is_notified =
+      sending.notify_method != NotifyMethod::tail && sending.notify_method != NotifyMethod::none;
+  const std::uint32_t notifications = is_last && is_notified ? 1 : 0;
   const std::lock_guard lock(pair.mutex());
   if (has_failed()) return Step::failed;
   if (!pair.has_room_for(requests, notifications)) return Step::no_room;
@@ -256,6 +257,7 @@ bool VerbsChannel::Sending::adds_request(const WorkRequestChain& chain) const no
 void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexcept {
   if (sending.adds_request(chain)) chain.add_empty();
   ibv_send_wr& end = chain.last();
+  if (sending.notify_method == NotifyMethod::none) return;
   if (sending.notify_method == NotifyMethod::immediate ||
       sending.notify_method == NotifyMethod::separate) {
     end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;

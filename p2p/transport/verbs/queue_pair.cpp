@@ -84,10 +84,11 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
                                                    name(), std::strerror(error)),
                             .peer = options_.peer});
   receives_.posted = 0;  // the peer knows of these
-  reported_ = kReceives;
+  receives_.reported = kReceives;
   address_.number = made->qp_num;
   address_.first_psn = randombytes_uniform(1U << 24U);
   address_.receives = {reinterpret_cast<std::uint64_t>(words_.data()), words->remote_key};
+  recovery_.queue = queue;
   completions_.bind(queue, *this);
 }
 
@@ -118,10 +119,16 @@ bool QueuePair::has_room_for(std::uint32_t requests, std::uint32_t notifications
   const std::uint64_t under_way =
       posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
   if (under_way + requests + kReserve > options_.depth) return false;
-  if (notifications == 0) return true;
-  // The word starts at 0 and counts what was posted besides the first ones.
-  const std::uint64_t allowed = kReceives + word_at(words_.data()).load(std::memory_order_acquire);
-  return notified_ + notifications <= allowed;
+  if (!connected_.load(std::memory_order_relaxed)) return false;
+  return notifications == 0 || notified_ + notifications <= kReceives + receives_reported();
+}
+
+std::uint64_t QueuePair::receives_reported() const noexcept {
+  return word_at(words_.data()).load(std::memory_order_acquire);
+}
+
+void QueuePair::believe_reported(std::uint64_t count) noexcept {
+  word_at(words_.data()).store(count, std::memory_order_release);
 }
 
 std::pair<std::uint64_t*, std::uint32_t> QueuePair::next_word(std::uint32_t requests) noexcept {
@@ -165,6 +172,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
 void QueuePair::ask_for_completion() noexcept {
   const std::lock_guard lock(mutex_);
   unasked_.store(false, std::memory_order_relaxed);
+  if (!connected_.load(std::memory_order_relaxed)) return;
   const std::uint64_t last = posted_.load(std::memory_order_relaxed);
   if (signaled_ >= last || ended_.load(std::memory_order_acquire) >= last) return;
   if (signaled_ > ended_.load(std::memory_order_relaxed)) return;  // asked again when that has come
@@ -192,8 +200,8 @@ int QueuePair::post_nothing() noexcept {
 }
 
 void QueuePair::kick() noexcept {
-  if (!connected_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
+  if (!connected_.load(std::memory_order_acquire)) return;
   const std::uint64_t ended = ended_.load(std::memory_order_acquire);
   const bool is_stuck = ended == std::exchange(at_kick_.ended, ended) && ended < at_kick_.posted;
   if (is_stuck) (void)post_nothing();
@@ -212,6 +220,7 @@ int QueuePair::post_receives() noexcept {
                    .sg_list = &places[i],
                    .num_sge = 1};
   }
+  receives_.out.fetch_add(receives_.used_count, std::memory_order_release);
   ibv_recv_wr* bad = nullptr;
   const int error = device_.verbs().post_recv(handle_.get(), receives.data(), &bad);
   if (error != 0) return error;
@@ -230,11 +239,24 @@ void QueuePair::completed(const ibv_wc& completion) noexcept {
     sends_ended_ = true;
     return;
   }
-  if (!is_receive) {
-    ended_.store(completion.wr_id, std::memory_order_release);
-    sends_ended_ = true;
-  }
+  if (is_receive)
+    receives_.out.fetch_sub(1, std::memory_order_release);
+  else
+    flushed(completion.wr_id);
+  sends_ended_ = true;
   events_.failed(options_.index, completion);
+}
+
+void QueuePair::flushed(std::uint64_t request) noexcept {
+  if (!options_.recoverable) return ended_.store(request, std::memory_order_release);
+  recovery_.flushed.store(request);
+  if (recovery_.is_abandoned.load()) raise_ended(request);
+}
+
+void QueuePair::raise_ended(std::uint64_t request) noexcept {
+  std::uint64_t ended = ended_.load();
+  while (ended < request && !ended_.compare_exchange_weak(ended, request)) {
+  }
 }
 
 void QueuePair::received(const ibv_wc& completion) noexcept {
@@ -252,10 +274,13 @@ void QueuePair::received(const ibv_wc& completion) noexcept {
   receives_.seen.store(receives_.seen.load(std::memory_order_relaxed) + 1,
                        std::memory_order_release);
   receives_.used[receives_.used_count++] = slot;
+  receives_.out.fetch_sub(1, std::memory_order_release);
 }
 
 void QueuePair::repost_receives() noexcept {
   if (receives_.used_count == 0) return;
+  // Once it is drained nothing may be posted.
+  if (options_.recoverable && !connected_.load(std::memory_order_acquire)) return;
   if (post_receives() != 0) {
     receives_.used_count = 0;
     to_error();  // the flush tells the channel
@@ -283,8 +308,8 @@ bool QueuePair::on_batch_done() noexcept {
 }
 
 void QueuePair::report_receives() noexcept {
-  if (!connected_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
+  if (!connected_.load(std::memory_order_acquire)) return;
   const std::uint64_t under_way =
       posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
   if (under_way + 2 > options_.depth) return;  // tried again when something has ended
@@ -299,7 +324,7 @@ void QueuePair::report_receives() noexcept {
   if (limits_.max_inline >= sizeof count) work.send_flags = IBV_SEND_INLINE;
   work.wr.rdma.remote_addr = peer_.receives.address;
   work.wr.rdma.rkey = peer_.receives.key;
-  if (post(&work, 1, 0, false) == 0) reported_ = count + kReceives;
+  if (post(&work, 1, 0, false) == 0) receives_.reported = count + kReceives;
 }
 
 }  // namespace weft::p2p::verbs

@@ -48,6 +48,8 @@ class QueuePair {
     int index = 0;  ///< among the peer's
     std::size_t receive_bytes = 0;
     std::uint32_t depth = 0;
+    /// Its loss is made good by others (Revival): a failed request does not count as ended.
+    bool recoverable = false;
   };
   /// All must outlive it. Receives are posted; nothing arrives before connect(). Throws Error.
   QueuePair(Device& device, LocalRank& local, Regions& regions, Completions& completions,
@@ -128,6 +130,7 @@ class QueuePair {
   void repost_receives() noexcept;
 
  private:
+  friend class Revival;
   static constexpr std::uint64_t kIsReceive = std::uint64_t{1} << 63U;
   static constexpr std::uint32_t kReserve = 4;  ///< requests kept for reporting receives
 
@@ -136,11 +139,17 @@ class QueuePair {
 
   /// A signaled request that moves nothing. With the lock held; 0 or an errno.
   int post_nothing() noexcept;
+  /// The word that the peer writes: the receives that it has posted besides the first ones.
+  std::uint64_t receives_reported() const noexcept;
+  void believe_reported(std::uint64_t count) noexcept;
+  /// A failed or flushed request; with it all before.
+  void flushed(std::uint64_t request) noexcept;
+  void raise_ended(std::uint64_t request) noexcept;
   /// Those that were used. An errno, or 0.
   int post_receives() noexcept;
   void received(const ibv_wc& completion) noexcept;
   std::uint64_t receives_unreported() const noexcept {
-    return receives_.posted.load(std::memory_order_relaxed) + kReceives - reported_;
+    return receives_.posted.load(std::memory_order_relaxed) + kReceives - receives_.reported;
   }
   void report_receives() noexcept;
 
@@ -163,7 +172,6 @@ class QueuePair {
   std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end a caller waits for
   std::atomic<bool> unasked_{false};    ///< a completion is wanted, but there was no room
   std::atomic<std::uint64_t> notified_{0};
-  std::uint64_t reported_ = 0;  ///< receives that the peer was told of
   std::atomic<std::uint64_t> succeeded_{0};
   std::atomic<std::uint64_t> ended_{0};
   /// At the last kick().
@@ -172,6 +180,14 @@ class QueuePair {
     std::uint64_t posted = 0;
   };
   Progress at_kick_;
+  /// For Revival.
+  struct Recovery {
+    std::size_t queue = 0;                  ///< that it is bound to
+    bool is_marked = false;                 ///< the request behind all others was posted
+    std::atomic<std::uint64_t> flushed{0};  ///< the last request that failed
+    std::atomic<bool> is_abandoned{false};
+  };
+  Recovery recovery_;
 
   // The completion queue's.
   bool sends_ended_ = false;
@@ -181,6 +197,8 @@ class QueuePair {
     std::array<std::uint32_t, kReceives> used{};  ///< slots of receives to post again
     std::uint32_t used_count = 0;
     std::atomic<std::uint64_t> posted{0};
+    std::uint64_t reported = 0;         ///< that the peer was told of; guarded by the mutex
+    std::atomic<std::uint32_t> out{0};  ///< posted, and not completed
   };
   Receives receives_;
 };

@@ -18,6 +18,7 @@ struct Rail {
   std::unique_ptr<Device> device;
   std::unique_ptr<Regions> regions;          ///< since Rails::start()
   std::unique_ptr<Completions> completions;  ///< since Rails::start()
+  bool is_up = true;                         ///< as the port's events say; the progress thread's
 };
 
 /// One or several, the nearest first. Polls the completion queues of all. Thread-safe once started.

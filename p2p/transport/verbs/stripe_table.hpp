@@ -39,6 +39,25 @@ class StripeTable {
     const std::lock_guard lock(mutex_);
     stripes_[number % stripes_.size()][pair] = request;
   }
+  /// The part of a put that a queue pair was to carry is lost: the put, which has not ended, does
+  /// not before move() or cut().
+  void hold(std::uint64_t number, std::size_t pair) noexcept { set(number, pair, kNotPosted); }
+  /// Another one carries it: up to `request`, which it posted last.
+  void move(std::uint64_t number, std::size_t from, std::size_t to,
+            std::uint64_t request) noexcept {
+    const std::lock_guard lock(mutex_);
+    Stripe& stripe = stripes_[number % stripes_.size()];
+    stripe[from] = 0;
+    if (stripe[to] < request) stripe[to] = request;
+  }
+  /// It is never carried: `end` is the last request of the one, `request` of the other.
+  void cut(std::uint64_t number, std::size_t from, std::uint64_t end, std::size_t to,
+           std::uint64_t request) noexcept {
+    const std::lock_guard lock(mutex_);
+    Stripe& stripe = stripes_[number % stripes_.size()];
+    stripe[from] = kCutShort | end;
+    if (stripe[to] != kNotPosted) stripe[to] = kCutShort | request;
+  }
   /// nullopt: the put has ended, and well. Its place was taken again, and with the first failure
   /// puts come to an end.
   std::optional<Stripe> find(std::uint64_t number) const noexcept {

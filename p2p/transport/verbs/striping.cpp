@@ -18,6 +18,13 @@ bool holds_tensors(std::uint32_t chunk) noexcept {
 
 }  // namespace
 
+/// A put's shares.
+struct VerbsChannel::Parts {
+  std::uint32_t silent = 0;  ///< links that have none, by bit
+  std::array<MemoryPiece, NotificationTable::kMaxQueuePairs> pieces;
+  std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
+};
+
 struct VerbsChannel::LinkKeys {
   std::array<std::uint32_t, kMostRails> local{};
   std::array<std::uint32_t, kMostRails> remote{};
@@ -78,20 +85,20 @@ std::uint64_t VerbsChannel::rate_of_pair(std::size_t pair) const noexcept {
   return std::max<std::uint64_t>(rate != 0 ? rate : rate_of(links_.front()), 1);
 }
 
-Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
-  const std::size_t count = pairs_.size();
-  LinkKeys keys;
-  const std::size_t carrying = keys_by_link(work, payload, keys) * per_link_;
+std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, std::size_t carrying,
+                              const LinkKeys& keys, Parts& parts) noexcept {
+  const auto carries = [&](std::size_t i) {
+    return i < carrying && (parts.silent >> (i / per_link_) & 1U) == 0;
+  };
   std::uint64_t rates = 0;
-  for (std::size_t i = 0; i < carrying; ++i) rates += rate_of_pair(i);
-  std::array<MemoryPiece, NotificationTable::kMaxQueuePairs> parts;
-  std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
-  work.requests = 0;
+  for (std::size_t i = 0; i < carrying; ++i) rates += carries(i) ? rate_of_pair(i) : 0;
   std::uint64_t before = 0;
   std::size_t first = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if ((parts.silent >> (i / per_link_) & 1U) != 0) continue;
     std::size_t end = payload.bytes;
-    if (i < carrying) before += rate_of_pair(i);
+    if (carries(i)) before += rate_of_pair(i);
     if (before < rates) {
       const auto share =
           static_cast<std::size_t>(static_cast<double>(payload.bytes) *
@@ -99,21 +106,35 @@ Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
       end = std::min(payload.bytes, (share + kLeastShare - 1) / kLeastShare * kLeastShare);
     }
     // Many runs go by one of them.
-    parts[i] = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
-    parts[i].key = keys.local[i / per_link_];
+    MemoryPiece& part = parts.pieces[count];
+    Sending& sending = parts.sendings[count++];
+    part = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
     const bool takes_all = !payload.is_one() && i == pair_for(work.notification_id);
-    Sending& sending = sendings[i];
     sending = {.pair = i, .notify_method = NotifyMethod::separate};
     sending.immediate =
         Immediate{work.notification_id, true, static_cast<std::uint32_t>(work.sequence)}.word();
-    sending.rest = {
-        .pieces = takes_all ? payload.all() : std::span(&parts[i], parts[i].bytes == 0 ? 0 : 1),
-        .to = {work.payload.address + (payload.is_one() ? first : 0), keys.remote[i / per_link_]}};
-    sending.is_inline = fits_inline(takes_all ? payload.bytes : parts[i].bytes, *pairs_[i]);
+    sending.whole = part;
+    sending.whole_to = {work.payload.address + (payload.is_one() ? first : 0), keys.remote[0]};
+    part.key = keys.local[i / per_link_];
+    sending.rest = {.pieces = takes_all ? payload.all() : std::span(&part, part.bytes == 0 ? 0 : 1),
+                    .to = {sending.whole_to.address, keys.remote[i / per_link_]}};
+    sending.is_inline = fits_inline(takes_all ? payload.bytes : part.bytes, *pairs_[i]);
     work.requests += requests_for(sending.rest, *pairs_[i]);
     first = end;
   }
-  return put_by_and_by(work, std::span(sendings).first(count));
+  return count;
+}
+
+Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
+  // While both ends find out what a lost link has carried, and what it carries again.
+  if (failover_.unsettled.load(std::memory_order_acquire) != 0) return full();
+  LinkKeys keys;
+  Parts parts;
+  parts.silent = failover_.silent.load(std::memory_order_acquire);
+  const std::size_t carrying = keys_by_link(work, payload, keys) * per_link_;
+  work.requests = 0;
+  const std::size_t count = cut(work, payload, carrying, keys, parts);
+  return put_by_and_by(work, std::span(parts.sendings).first(count), parts.silent);
 }
 
 }  // namespace weft::p2p::verbs

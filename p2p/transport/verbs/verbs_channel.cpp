@@ -2,6 +2,8 @@
 #include "base/fail.hpp"
 #include "p2p/transport/ending.hpp"
 #include "p2p/transport/verbs/device/failures.hpp"
+#include "p2p/transport/verbs/far_link.hpp"
+#include "p2p/transport/verbs/revival.hpp"
 
 #include <fmt/format.h>
 
@@ -51,7 +53,8 @@ void VerbsChannel::make_queue_pairs() {
         QueuePair::Options{.peer = peer_,
                            .index = static_cast<int>(i),
                            .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
-                           .depth = rail.completions->depth()}));
+                           .depth = rail.completions->depth(),
+                           .recoverable = is_far(i)}));
   }
   const NotifyMode asked = rank_.rails.options().notify_mode;
   immediates_ =
@@ -63,6 +66,9 @@ void VerbsChannel::make_queue_pairs() {
   else
     notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
   stripes_.make_places(near().completions->depth());
+  const std::lock_guard lock(outbox_.mutex);
+  failover_.links.resize(links_.size() - 1);
+  failover_.logs.resize(pairs_.size() - per_link_);
   capabilities_.queue_pairs = static_cast<int>(per_link_);
   capabilities_.tails_up_to = most_with_tail();
 }
@@ -194,10 +200,12 @@ void VerbsChannel::fail(Status why) noexcept {
   if (!end_.decide(std::move(why))) return;
   for (const auto& pair : pairs_) pair->to_error();
   state_.store(State::failed, std::memory_order_release);
+  for (std::size_t i = per_link_; i < pairs_.size(); ++i) Revival(*pairs_[i]).abandon();
   rank_.local.ring();
 }
 
 void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
+  if (is_lost_by(queue_pair, completion)) return;
   // The first one says what happened; the rest are flushed because of it.
   const bool refusal = is_refusal(completion.status);
   bool is_first = false;
@@ -221,9 +229,8 @@ void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
 void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
   if (immediate == Immediate::kFence || immediate == Immediate::kAck) return;
   const Immediate put = Immediate::of(immediate);
-  const auto arrival = put.in_pieces
-                           ? expected_.piece_arrived(put.index, put.low_bits(), queue_pair)
-                           : expected_.arrived(put.index, put.low_bits());
+  const auto arrival =
+      put.in_pieces ? arrived(put, queue_pair) : expected_.arrived(put.index, put.low_bits());
   if (arrival == NotificationTable::Arrival::set || arrival == NotificationTable::Arrival::partly)
     return;
   // A rank that goes closes its slots before everybody has heard of it.
@@ -299,11 +306,13 @@ void VerbsChannel::on_room() noexcept {
 void VerbsChannel::flush() noexcept {
   for (const auto& pair : pairs_) pair->retry_request();
   if (!outbox_.waits.load(std::memory_order_acquire) &&
-      long_puts_.count.load(std::memory_order_acquire) == 0)
+      long_puts_.count.load(std::memory_order_acquire) == 0 &&
+      !failover_.is_busy.load(std::memory_order_acquire))
     return;
   const std::lock_guard lock(outbox_.mutex);
   if (state_.load() == State::unopened) return;
   go_on_with_long_puts();
+  go_on_with_links();
   if (has_failed()) {
     outbox_.words.clear();
     outbox_.messages.clear();
@@ -325,6 +334,7 @@ void VerbsChannel::flush() noexcept {
 void VerbsChannel::kick() noexcept {
   if (!is_open()) return;
   for (const auto& pair : pairs_) pair->kick();
+  tend_links();
 }
 
 bool VerbsChannel::is_idle() noexcept {
@@ -344,6 +354,7 @@ void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
   MessageHead head;
   if (bytes.size() < sizeof head) return;
   std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.kind == MessageHead::Kind::link) return on_link_message(bytes.subspan(sizeof head));
   try {
     inbox_.add(head, bytes.subspan(sizeof head));
     rank_.has_message(peer_);
@@ -364,6 +375,7 @@ void VerbsChannel::out_of_memory(const char* what) noexcept {
 }
 
 void VerbsChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
+  tend_links();
   // Puts that were sent before the message may still be on their way by another queue pair.
   const auto has_come = [this](const MessageHead& head) {
     for (std::size_t i = 0; i < pairs_.size(); ++i)

@@ -18,12 +18,14 @@
 #include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/verbs/immediate.hpp"
 #include "p2p/transport/verbs/kept_puts.hpp"
+#include "p2p/transport/verbs/link_state.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
 #include "p2p/transport/verbs/message_inbox.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/rails.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 #include "p2p/transport/verbs/remote_keys.hpp"
+#include "p2p/transport/verbs/share_log.hpp"
 #include "p2p/transport/verbs/stripe_table.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
@@ -43,6 +45,8 @@ struct VerbsRank {
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
   FirstUse& first_use;
+  /// Any thread: a link has something to be done by the progress thread (take_messages()).
+  std::function<void(int peer)> tend;
 };
 
 /// A port of this rank and the peer's that its queue pairs lead to.
@@ -59,7 +63,8 @@ std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration with the port
 /// of the first link. Everything goes by that one, but for large tensors, which all links carry
-/// together.
+/// together. If one of the others fails, the rest carry its share until it is back; the end of the
+/// first is that of the path.
 class VerbsChannel final : public Channel, public QueuePairEvents, private GetEngine {
  public:
   /// Takes next to nothing, and sends nothing, before there are queue pairs and they are open: what
@@ -84,6 +89,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// reason: "mlx5_0:1 to mlx5_2:1, mlx5_1:1 to mlx5_3:1; one WRITE_WITH_IMM a put".
   std::string text() const;
   bool uses(const Rail& rail) const noexcept;
+  std::vector<RailReport> rails() const override;
 
   Status put(PutWork& work) noexcept override;
   std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
@@ -104,12 +110,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
   void fail(Status why) noexcept;
-  bool has_failed() const noexcept {
-    return state_.load(std::memory_order_acquire) == State::failed;
-  }
   /// Posts what waits for room. Any thread that holds no lock of a queue pair.
   void flush() noexcept;
-  /// Progress thread, a few times a second.
+  /// Progress thread, a few times a second, and when a port's link is lost or back (Rail::is_up).
   void kick() noexcept;
   /// Whether everything posted or waiting has gone out and was received.
   bool is_idle() noexcept;
@@ -133,7 +136,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     immediate,  ///< with its last request
     separate,   ///< an immediate of its own
     message,    ///< a SEND of its own
-    tail        ///< a word right after it
+    tail,       ///< a word right after it
+    none        ///< a LinkMessage follows
   };
   struct Sending {
     std::size_t pair = 0;  ///< by index
@@ -143,6 +147,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::uint64_t tail = 0;
     std::uint32_t pad = 0;  ///< bytes between payload and tail word
     bool is_inline = false;
+    MemoryPiece whole{};  ///< by a link besides the first: as the first can send it
+    RemoteMemory whole_to{};
     // Answers.
     bool is_out = false;     ///< all of it was posted
     std::uint64_t last = 0;  ///< request
@@ -167,6 +173,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     return bytes_with_tail(bytes) <= pair.limits().max_inline;
   }
   std::string notify_mode_text() const;
+  bool has_failed() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::failed;
+  }
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
 
   Rail& near() const noexcept { return *links_.front().rail; }
@@ -177,12 +186,16 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   }
 
   // striping.cpp
-  Status put_in_pieces(PutWork& work, Payload& payload) noexcept;
-  /// Keys of the payload, and of the place it goes to, by each link; the number of links that have
-  /// both.
+  /// Keys of the payload, and of the place it goes to, by each link.
   struct LinkKeys;
+  struct Parts;
+  Status put_in_pieces(PutWork& work, Payload& payload) noexcept;
+  /// One sending for each queue pair that speaks; their number.
+  std::size_t cut(PutWork& work, const Payload& payload, std::size_t carrying, const LinkKeys& keys,
+                  Parts& parts) noexcept;
   /// Registers the chunk with the other ports. False: tensors for it come by the first link alone.
   bool far_keys_of(std::uint32_t chunk, RemoteKeys::Keys& keys) noexcept;
+  /// The number of links that have both keys.
   std::size_t keys_by_link(const PutWork& work, Payload& payload, LinkKeys& keys) noexcept;
   /// A tensor's memory can't be registered with the other ports: told once. The links left: 1.
   std::size_t go_alone(const Status& why) noexcept;
@@ -207,8 +220,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   Status give_up(int error) noexcept;
 
   // long_puts.cpp
-  /// Some of it goes out now, the rest as there is room, a little at a time.
-  Status put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept;
+  /// Some of it goes out now, the rest as there is room, a little at a time. By all links but
+  /// `silent`; `exhausted` if it is others that carry nothing now.
+  Status put_by_and_by(PutWork& work, std::span<Sending> sendings, std::uint32_t silent) noexcept;
   /// Whether the tensor before, of the same word, has not been posted to its end.
   bool is_being_put(std::uint32_t notification_id) noexcept;
   // With the outbox's lock held.
@@ -222,12 +236,56 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool post_notification(QueuePair& pair, std::uint32_t immediate) noexcept;
   bool post_word(const Word& word) noexcept;
   bool post_message(std::span<const std::byte> message) noexcept;
+  bool post_link(const LinkMessage& message) noexcept;
+  bool post_send(MessageHead::Kind kind, std::span<const std::byte> message) noexcept;
   bool fence_others() noexcept;
 
   void notified(int queue_pair, std::uint32_t immediate) noexcept override;
   void message(int queue_pair, std::span<const std::byte> bytes) noexcept override;
   void failed(int queue_pair, const ibv_wc& completion) noexcept override;
   void on_room() noexcept override;
+
+  // failover.cpp: a link besides the first is lost.
+  struct FarLink;
+  bool is_far(std::size_t pair) const noexcept { return pair >= per_link_; }
+  bool is_silent(std::size_t pair) const noexcept {
+    return (failover_.silent.load(std::memory_order_acquire) >> (pair / per_link_) & 1U) != 0;
+  }
+  void lose(std::size_t link, const Status& why) noexcept;
+  /// Whether a failed request means that its link is lost, and the path goes on.
+  bool is_lost_by(int queue_pair, const ibv_wc& completion) noexcept;
+  NotificationTable::Arrival arrived(const Immediate& put, int queue_pair) noexcept;
+  void on_link_message(std::span<const std::byte> bytes) noexcept;
+  /// Ends the path: the peer has told nonsense.
+  void refuse_words(const LinkMessage& message) noexcept;
+  // With the outbox's lock held.
+  ShareLog& log_of(std::size_t pair) noexcept { return failover_.logs[pair - per_link_]; }
+  void note_share(const LongPut& put, const Sending& sending) noexcept;
+  void hand_over_unposted(std::size_t link) noexcept;
+  void go_on_with_links() noexcept;
+  void go_on_with(std::size_t link) noexcept;
+  /// Each goes from one phase to the next; false: not yet.
+  bool tell_down(std::size_t link) noexcept;
+  bool begin_to_settle(std::size_t link) noexcept;
+  bool send_again(std::size_t link) noexcept;
+  bool send_share_again(FarLink& far, std::size_t pair, Share& share) noexcept;
+  bool settle(std::size_t link) noexcept;
+  void drop_lost_shares() noexcept;
+
+  // link_return.cpp: and comes back.
+  bool prove(std::size_t link) noexcept;
+  bool resume(std::size_t link) noexcept;
+  // Progress thread.
+  void tend_links() noexcept;
+  void follow_port(std::size_t link) noexcept;
+  void follow_peer(std::size_t link) noexcept;
+  void tell(std::size_t link) noexcept;
+  bool begin_anew(std::size_t link) noexcept;
+  void restart(std::size_t link) noexcept;
+  void meet_again(std::size_t link) noexcept;
+  /// With the outbox's lock held. Why its queue pairs can't be readied, or ok.
+  Status ready(std::size_t link) noexcept;
+  void check_patience(std::size_t link) noexcept;
 
   // outcome.cpp
   template <typename Ask>
@@ -280,7 +338,21 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::array<std::unique_ptr<LongPut>, kMost> places;  ///< guarded by the outbox; made when used
     std::atomic<std::uint32_t> count{0};                 ///< those under way
   };
-  Outbox outbox_;
+  /// The links besides the first.
+  struct Failover {
+    Failover();
+    ~Failover();
+    std::vector<FarLink> links;  ///< from the second on; guarded by the outbox
+    std::vector<ShareLog> logs;  ///< by queue pair; guarded by the outbox
+    // By bit.
+    std::atomic<std::uint32_t> silent{0};     ///< links that puts don't use
+    std::atomic<std::uint32_t> unsettled{0};  ///< those for which puts by several wait
+    std::atomic<bool> is_busy{false};         ///< some link is neither up nor quiet
+    /// The first queue pair's completions': links of the peer's that it speaks for.
+    std::uint32_t spoken_for = 0;
+  };
+  mutable Outbox outbox_;
+  Failover failover_;
   MessageInbox inbox_;
   LongPuts long_puts_;
   StripeTable stripes_;

@@ -153,7 +153,9 @@ void VerbsFabric::start_devices() {
           },
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
-      .first_use = first_use_});
+      .first_use = first_use_,
+      .tend =
+          [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); }});
   kicks_ = std::make_unique<Timer>(progress_, kKick, [this](std::uint64_t) {
     for (Partner& partner : partners_) poll_partner(partner);
   });
@@ -166,7 +168,8 @@ void VerbsFabric::start_devices() {
   });
   for (Rail& rail : rails_->all())
     progress_.watch(rail.device->event_fd(), EPOLLIN, [this, &rail](std::uint32_t) {
-      rail.device->handle_event([this, &rail](ibv_qp* qp) { on_device_event(rail, qp); });
+      rail.device->handle_event([this, &rail](ibv_qp* qp) { on_device_event(rail, qp); },
+                                [this, &rail](bool up) { on_port(rail, up); });
     });
 }
 

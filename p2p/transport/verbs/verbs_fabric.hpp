@@ -67,6 +67,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   bool is_started() const noexcept { return rails_ != nullptr && rails_->is_started(); }
   void start_devices();
   void on_device_event(Rail& rail, ibv_qp* qp);
+  void on_port(Rail& rail, bool up);
   void make_channel(Partner& partner);
   /// Connecting has failed for want of something here.
   void give_up(Partner& partner, const Error& error);

@@ -174,10 +174,10 @@ TEST(SeveralPorts, AreNotTakenWithoutBeingAskedForOrNear) {
   EXPECT_EQ(job.network.counts(1, "fake1").of(VerbsCall::alloc_pd), 0U);
 }
 
-TEST(SeveralPorts, OneThatFailsEndsThePath) {
-  NicSpec bad = nic_named("fake1");
-  bad.faults.failures = {{.nth = 12}};
-  PortsJob job({{nic_named("fake0"), nic_named("fake1")}, {nic_named("fake0"), bad}});
+TEST(SeveralPorts, TheFirstThatFailsEndsThePath) {
+  NicSpec bad = nic_named("fake0");
+  bad.faults.failures = {{.nth = 40}};
+  PortsJob job({{nic_named("fake0"), nic_named("fake1")}, {bad, nic_named("fake1")}});
   const SlotSpec spec = bytes_spec(2 * kOneMiB);
   job.run([&](World& world) {
     if (world.rank() == 0) {
@@ -199,7 +199,7 @@ TEST(SeveralPorts, OneThatFailsEndsThePath) {
       fill(tensor, pattern_of(1, 0, n));
       status = remote.put(tensor, Until::delivered).wait();
     }
-    EXPECT_TRUE(tells(status, Code::path_failed, {"fake1:1"}));
+    EXPECT_TRUE(tells(status, Code::path_failed, {"fake0:1"}));
   });
 }
 

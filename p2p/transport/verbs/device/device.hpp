@@ -62,6 +62,7 @@ class Device {
   static constexpr std::uint8_t kResends = 7;
 
   // The states of a queue pair. Throw Error(system), with the call, its error and what to look at.
+  void to_reset(ibv_qp* qp) const;
   void to_init(ibv_qp* qp) const;
   /// Ready to receive from, then to send to, the queue pair `number` of a peer's port.
   void to_ready(ibv_qp* qp, const VerbsAddress& peer, std::uint32_t number,
@@ -76,9 +77,10 @@ class Device {
   int event_fd() const noexcept { return context_->async_fd; }
   /// Reads one event, if there is one: logged, with what it means; a queue pair's goes to
   /// `on_queue_pair`, which must not destroy it: that waits until the event is done with. Null: all
-  /// queue pairs are lost with the device. Call when
+  /// queue pairs are lost with the device. `on_port`: the link of the port is up or down. Call when
   /// event_fd() is readable.
-  void handle_event(const std::function<void(ibv_qp*)>& on_queue_pair);
+  void handle_event(const std::function<void(ibv_qp*)>& on_queue_pair,
+                    const std::function<void(bool up)>& on_port = {});
 
  private:
   /// A port of `context`.

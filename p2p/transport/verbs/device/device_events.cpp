@@ -72,7 +72,8 @@ bool is_harmless(ibv_event_type type) noexcept { return meaning_of(type).level <
 
 }  // namespace
 
-void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair) {
+void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair,
+                          const std::function<void(bool up)>& on_port) {
   ibv_async_event event{};
   if (const int error = verbs_->get_async_event(context_.get(), &event)) {
     if (error != EAGAIN && error != EINTR)
@@ -96,6 +97,8 @@ void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair) {
       if (event.element.port_num != port_) break;
       tell({});
       if (event.event_type == IBV_EVENT_GID_CHANGE) look_for_gid();
+      if (on_port && event.event_type == IBV_EVENT_PORT_ERR) on_port(false);
+      if (on_port && event.event_type == IBV_EVENT_PORT_ACTIVE) on_port(true);
       break;
     case About::queue_pair:
       tell(fmt::format("queue pair {} ", event.element.qp->qp_num));

@@ -41,6 +41,8 @@ Meaning meaning_of(ibv_wc_status status) noexcept {
 
 }  // namespace
 
+bool is_loss(ibv_wc_status status) noexcept { return meaning_of(status).code == Code::path_failed; }
+
 bool is_refusal(ibv_wc_status status) noexcept {
   return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
          status == IBV_WC_REM_OP_ERR;

@@ -65,6 +65,12 @@ void Device::modify(ibv_qp* qp, ibv_qp_attr& attributes, int mask, const char* t
       .hint = hint_of(error, peer)});
 }
 
+void Device::to_reset(ibv_qp* qp) const {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  modify(qp, attributes, IBV_QP_STATE, "ERROR to RESET", {});
+}
+
 void Device::to_init(ibv_qp* qp) const {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;

@@ -60,6 +60,19 @@ void FakeNetwork::isolate(int rank, bool isolated) {
   with_nics(*engine_, rank, [&](FakeNic& nic) { nic.isolated = isolated; });
 }
 
+void FakeNetwork::set_port(int rank, const std::string& name, bool up) {
+  with_nics(*engine_, rank, [&](FakeNic& nic) {
+    if (nic.spec.name != name || std::exchange(nic.ports.front().spec.up, up) == up) return;
+    Engine::raise(nic, port_event(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1));
+  });
+}
+
+void FakeNetwork::isolate(int rank, const std::string& name, bool isolated) {
+  with_nics(*engine_, rank, [&](FakeNic& nic) {
+    if (nic.spec.name == name) nic.isolated = isolated;
+  });
+}
+
 void FakeNetwork::hold(int rank, bool held) {
   with_nics(*engine_, rank, [&](FakeNic& nic) { nic.held = held; });
 }

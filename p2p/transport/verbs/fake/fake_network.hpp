@@ -53,6 +53,9 @@ class FakeNetwork {
   void set_port(int rank, bool up, std::uint8_t port = 1);
   /// Nothing passes to it or from it, and nobody is told: the rank is lost, or back.
   void isolate(int rank, bool isolated = true);
+  /// The same for its NIC of that name alone.
+  void set_port(int rank, const std::string& nic, bool up);
+  void isolate(int rank, const std::string& nic, bool isolated);
   /// Posted work waits (but for its checks) until it is let go again.
   void hold(int rank, bool held = true);
   /// IBV_EVENT_DEVICE_FATAL: all queue pairs are in error, and all calls fail with EIO.

@@ -1,0 +1,203 @@
+// A lost link comes back: both ends take its queue pairs through RESET, and a request of each
+// passes before puts use it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/fail.hpp"
+#include "p2p/transport/verbs/far_link.hpp"
+#include "p2p/transport/verbs/revival.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// A NIC that works flushes at once.
+constexpr std::chrono::seconds kDrainPatience{5};
+
+}  // namespace
+
+/// With the outbox's lock held, as the next.
+bool VerbsChannel::prove(std::size_t link) noexcept {
+  FarLink& far = failover_.links[link - 1];
+  bool have_passed = true;
+  for (std::size_t k = 0; k < per_link_; ++k) {
+    QueuePair& pair = *pairs_[link * per_link_ + k];
+    std::uint64_t& probe = far.probes[k];
+    if (probe == 0 && (probe = Revival(pair).probe()) == 0) rank_.rails.schedule_poll();
+    have_passed = have_passed && probe != 0 && pair.has_succeeded(probe);
+  }
+  if (!have_passed) return false;
+  if (post_link(far.message(LinkMessage::Type::ready, link))) return true;
+  rank_.rails.schedule_poll();
+  return false;
+}
+
+bool VerbsChannel::resume(std::size_t link) noexcept {
+  FarLink& far = failover_.links[link - 1];
+  if (!far.state.peer_is_ready()) return false;
+  // The first queue pair speaks for this link in puts that began without it.
+  failover_.unsettled.fetch_or(1U << link);
+  if (long_puts_.count.load() != 0 || !post_link(far.message(LinkMessage::Type::resumed, link))) {
+    rank_.rails.schedule_poll();
+    return false;
+  }
+  far.was_up = true;
+  far.is_return_untold = true;
+  far.pause = FarLink::kFirstPause;
+  failover_.silent.fetch_and(~(1U << link));
+  failover_.unsettled.fetch_and(~(1U << link));
+  rank_.local.ring();
+  rank_.tend(peer_);
+  return true;
+}
+
+void VerbsChannel::tend_links() noexcept {
+  if (links_.size() == 1 || !is_open()) return;
+  for (std::size_t link = 1; link < links_.size() && !has_failed(); ++link) {
+    follow_port(link);
+    follow_peer(link);
+    tell(link);
+    if (begin_anew(link)) restart(link);
+    meet_again(link);
+    check_patience(link);
+  }
+  flush();
+}
+
+void VerbsChannel::follow_port(std::size_t link) noexcept {
+  const Rail& rail = *links_[link].rail;
+  {
+    const std::lock_guard lock(outbox_.mutex);
+    FarLink& far = failover_.links[link - 1];
+    if (std::exchange(far.port_is_up, rail.is_up) == rail.is_up) return;
+    if (rail.is_up) far.next_try = Clock::now();
+  }
+  if (!rail.is_up)
+    lose(link, refuse(Code::path_failed,
+                      [&] { return ErrorDetail{.message = "its port is down", .peer = peer_}; }));
+}
+
+/// The peer has lost it.
+void VerbsChannel::follow_peer(std::size_t link) noexcept {
+  {
+    const std::lock_guard lock(outbox_.mutex);
+    const LinkState& state = failover_.links[link - 1].state;
+    if (!state.peer_is_down() || !state.may_be_lost()) return;
+  }
+  lose(link, refuse(Code::path_failed, [&] {
+         return ErrorDetail{.message = fmt::format("rank {} says so", peer_), .peer = peer_};
+       }));
+}
+
+void VerbsChannel::tell(std::size_t link) noexcept {
+  Status why;
+  bool is_lost = false;
+  bool is_back = false;
+  {
+    const std::lock_guard lock(outbox_.mutex);
+    FarLink& far = failover_.links[link - 1];
+    is_lost = std::exchange(far.is_loss_untold, false);
+    is_back = std::exchange(far.is_return_untold, false);
+    if (is_lost) why = far.why;
+  }
+  // It can't have come back after a loss that was not told yet: that is this thread's work.
+  if (is_back) {
+    counters().rails_back.add(1);
+    rank_.local.log->info(Subsystem::path, "rail {} to rank {} is back", link, peer_);
+  }
+  if (is_lost) {
+    counters().rails_lost.add(1);
+    rank_.local.log->warn(Subsystem::path,
+                          "rail {} to rank {} ({} to {}) is lost, its share goes by the others: {}",
+                          link, peer_, links_[link].rail->device->name(),
+                          links_[link].peer.device.data(), why.detail().message);
+  }
+}
+
+/// Whether its queue pairs are to be restarted now, by nobody else.
+bool VerbsChannel::begin_anew(std::size_t link) noexcept {
+  const std::lock_guard lock(outbox_.mutex);
+  FarLink& far = failover_.links[link - 1];
+  if (far.state.phase() != LinkPhase::quiet) return false;
+  const bool is_time = links_[link].rail->is_up && Clock::now() >= far.next_try;
+  const bool is_asked = far.state.peer_begins_anew() || far.state.peer_is_down();
+  if (!is_asked && !is_time) return false;
+  far.state.advance();
+  failover_.is_busy.store(true);
+  return true;
+}
+
+void VerbsChannel::restart(std::size_t link) noexcept {
+  try {
+    for (std::size_t k = 0; k < per_link_; ++k) Revival(*pairs_[link * per_link_ + k]).restart();
+  } catch (const std::exception&) {
+    Status why = caught_status();
+    fail(altered(why, [&](ErrorDetail& detail) { detail.peer = peer_; }));
+    return rank_.path_failed(peer_, broken("path"));
+  }
+  const std::lock_guard lock(outbox_.mutex);
+  FarLink& far = failover_.links[link - 1];
+  far.state.advance();
+  far.has_offered = false;
+  far.probes = {};
+}
+
+/// Offers the new beginning, and readies the queue pairs once the peer has done so, too.
+void VerbsChannel::meet_again(std::size_t link) noexcept {
+  Status why;
+  {
+    const std::lock_guard lock(outbox_.mutex);
+    FarLink& far = failover_.links[link - 1];
+    if (far.state.phase() != LinkPhase::offered) return;
+    if (!far.has_offered) {
+      LinkMessage message = far.message(LinkMessage::Type::again, link);
+      for (std::size_t k = 0; k < per_link_; ++k)
+        message.pairs[k] = pairs_[link * per_link_ + k]->address();
+      far.has_offered = post_link(message);
+      if (!far.has_offered) return rank_.rails.schedule_poll();
+    }
+    if (!far.state.peer_begins_anew()) return;
+    far.state.advance();
+    why = ready(link);
+    if (why.ok()) return;
+  }
+  lose(link, why);
+}
+
+Status VerbsChannel::ready(std::size_t link) noexcept {
+  const FarLink& far = failover_.links[link - 1];
+  try {
+    for (std::size_t k = 0; k < per_link_; ++k) {
+      QueuePair& pair = *pairs_[link * per_link_ + k];
+      pair.set_peer(far.peer[k]);
+      pair.connect(links_[link].peer);
+    }
+    return {};
+  } catch (const std::exception&) {
+    return caught_status();
+  }
+}
+
+void VerbsChannel::check_patience(std::size_t link) noexcept {
+  {
+    const std::lock_guard lock(outbox_.mutex);
+    const FarLink& far = failover_.links[link - 1];
+    if (far.state.phase() != LinkPhase::draining || Clock::now() < far.lost_at + kDrainPatience)
+      return;
+    bool is_drained = true;
+    for (std::size_t k = 0; k < per_link_; ++k)
+      is_drained = Revival(*pairs_[link * per_link_ + k]).is_drained() && is_drained;
+    if (is_drained) return;  // there was no room to say so
+  }
+  fail(refuse(Code::path_failed, [&] {
+    return ErrorDetail{.operation = "path",
+                       .message = fmt::format("{}: what it had to send to rank {} was not flushed",
+                                              links_[link].rail->device->name(), peer_),
+                       .hint = "is the device alive? The system's log has the driver's words",
+                       .peer = peer_};
+  }));
+  rank_.path_failed(peer_, broken("path"));
+}
+
+}  // namespace weft::p2p::verbs
