@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "p2p/transport/verbs/fake/fake_cm_exchange.hpp"
@@ -38,6 +40,9 @@ class Engine {
 
   /// Counts the call. An errno if it is to be refused, or 0.
   int refused(FakeNic& nic, VerbsCall call);
+  void tamper(std::function<void(int from, std::span<std::byte> message)> change) {
+    tamper_ = std::move(change);
+  }
   void complain(const std::string& what) { complaints_ += what + "\n"; }
   const std::string& complaints() const noexcept { return complaints_; }
 
@@ -81,6 +86,8 @@ class Engine {
   /// All of the payload, or its next part; whether there is more.
   static bool land(FakeQp& qp, Send& send);
   void land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now);
+  /// Its packets may be on their way when the queue pair fails.
+  void straggle(FakeQp& qp, const Send& send);
   static void draw_outcome(FakeQp& qp, Send& send);
   /// Uses up the peer's first receive. Returns the status of the sender's work.
   ibv_wc_status take_receive(FakeQp& peer, const Send& send);
@@ -102,6 +109,7 @@ class Engine {
   std::vector<const FakeCq*> overrun_;  ///< since the last run()
   std::vector<std::unique_ptr<FakeNic>> nics_;
   std::string complaints_;
+  std::function<void(int, std::span<std::byte>)> tamper_;
   FakeCmExchange exchange_;
   Random random_;
   bool stopping_ = false;

@@ -60,14 +60,14 @@ void FakeNetwork::isolate(int rank, bool isolated) {
   with_nics(*engine_, rank, [&](FakeNic& nic) { nic.isolated = isolated; });
 }
 
-void FakeNetwork::set_port(int rank, const std::string& name, bool up) {
+void FakeNetwork::set_nic_port(int rank, const std::string& name, bool up) {
   with_nics(*engine_, rank, [&](FakeNic& nic) {
     if (nic.spec.name != name || std::exchange(nic.ports.front().spec.up, up) == up) return;
     Engine::raise(nic, port_event(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1));
   });
 }
 
-void FakeNetwork::isolate(int rank, const std::string& name, bool isolated) {
+void FakeNetwork::isolate_nic(int rank, const std::string& name, bool isolated) {
   with_nics(*engine_, rank, [&](FakeNic& nic) {
     if (nic.spec.name == name) nic.isolated = isolated;
   });
@@ -87,6 +87,11 @@ void FakeNetwork::fail(int rank) {
 
 void FakeNetwork::announce(int rank, ibv_event_type type, std::uint8_t port) {
   with_nics(*engine_, rank, [&](FakeNic& nic) { Engine::raise(nic, port_event(type, port)); });
+}
+
+void FakeNetwork::tamper(std::function<void(int, std::span<std::byte>)> change) {
+  const auto lock = engine_->lock();
+  engine_->tamper(std::move(change));
 }
 
 NicCounts FakeNetwork::counts(int rank) const {

@@ -15,8 +15,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,14 +57,18 @@ class FakeNetwork {
   /// Nothing passes to it or from it, and nobody is told: the rank is lost, or back.
   void isolate(int rank, bool isolated = true);
   /// The same for its NIC of that name alone.
-  void set_port(int rank, const std::string& nic, bool up);
-  void isolate(int rank, const std::string& nic, bool isolated);
+  void set_nic_port(int rank, const std::string& nic, bool up);
+  void isolate_nic(int rank, const std::string& nic, bool isolated);
   /// Posted work waits (but for its checks) until it is let go again.
   void hold(int rank, bool held = true);
   /// IBV_EVENT_DEVICE_FATAL: all queue pairs are in error, and all calls fail with EIO.
   void fail(int rank);
   /// Another event of a port.
   void announce(int rank, ibv_event_type type, std::uint8_t port = 1);
+
+  /// From now on `change` may alter each message (SEND) on its way. It is called with the network's
+  /// lock, and must not call the network.
+  void tamper(std::function<void(int from, std::span<std::byte> message)> change);
 
   NicCounts counts(int rank) const;
   /// The same for its NIC of that name alone.

@@ -51,11 +51,13 @@ struct Failure {
 /// on purpose. Without anything said, the NIC is perfect and does its work at once.
 struct FaultPlan {
   // Behaviour that every NIC may show.
-  double delayed = 0;    ///< it begins up to `longest` later than it could
-  double late = 0;       ///< its completion comes up to `longest` after its data
-  double scattered = 0;  ///< its bytes land in pieces, the last one first; not if data_in_order
-  double spurious = 0;   ///< when a completion queue is armed: it has an event at once
-  double full = 0;       ///< per post_send while a completion is due: ENOMEM
+  double delayed = 0;     ///< it begins up to `longest` later than it could
+  double late = 0;        ///< its completion comes up to `longest` after its data
+  double scattered = 0;   ///< its bytes land in pieces, the last one first; not if data_in_order
+  double straggling = 0;  ///< a flushed write: its bytes come up to `longest` later, if the peer's
+                          ///< queue pair still takes them
+  double spurious = 0;    ///< when a completion queue is armed: it has an event at once
+  double full = 0;        ///< per post_send while a completion is due: ENOMEM
 
   // Behaviour that no NIC may show: code that relies on the order must break.
   double overtaken = 0;  ///< a write without a notification lands after what follows it

@@ -210,8 +210,10 @@ bool Engine::land(FakeQp& qp, Send& send) {
   return !send.order.empty();
 }
 
-void Engine::land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now) {
-  // The source is its owner's again as soon as the request completes.
+namespace {
+
+/// The write with its bytes: the source is its owner's again as soon as the request completes.
+Send copy_of(const Send& send) {
   Send kept;
   kept.request = send.request;
   kept.length = send.length;
@@ -222,9 +224,30 @@ void Engine::land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now) {
     copy_words(place, piece.address, piece.length);
     place += piece.length;
   }
+  return kept;
+}
+
+}  // namespace
+
+void Engine::straggle(FakeQp& qp, const Send& send) {
+  const FaultPlan& plan = qp.nic->spec.faults;
+  FakeQp* peer = partner_of(qp);
+  if (peer == nullptr || !writes(send) || !qp.random.chance(plan.straggling)) return;
+  at(std::chrono::steady_clock::now() + qp.random.between(plan.longest / 2, plan.longest),
+     [kept = copy_of(send), psn = qp.attributes.sq_psn, weak = peer->weak_from_this()] {
+       const std::shared_ptr<FakeQp> target = weak.lock();
+       const bool takes = target != nullptr && target->attributes.rq_psn == psn &&
+                          (target->now == IBV_QPS_RTR || target->now == IBV_QPS_RTS);
+       if (takes && peer_may_use(*target, kept.request.wr.rdma.remote_addr, kept.length,
+                                 kept.request.wr.rdma.rkey, IBV_ACCESS_REMOTE_WRITE))
+         copy_payload(kept, 0, kept.length);
+     });
+}
+
+void Engine::land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now) {
   const nanoseconds longest = qp.nic->spec.faults.longest;
   at(now + qp.random.between(longest / 2, longest),
-     [kept = std::move(kept), weak = peer.weak_from_this()] {
+     [kept = copy_of(send), weak = peer.weak_from_this()] {
        const std::shared_ptr<FakeQp> target = weak.lock();
        if (target != nullptr && peer_may_use(*target, kept.request.wr.rdma.remote_addr, kept.length,
                                              kept.request.wr.rdma.rkey, IBV_ACCESS_REMOTE_WRITE))
@@ -248,6 +271,9 @@ ibv_wc_status Engine::take_receive(FakeQp& peer, const Send& send) {
       return may ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
     }
     copy_to_receive(send, receive);
+    if (tamper_ && peer.remote != nullptr && receive.pieces.size() == 1)
+      tamper_(peer.remote->rank, {reinterpret_cast<std::byte*>(receive.pieces.front().address),
+                                  static_cast<std::size_t>(send.length)});
   }
   Completion completion = completion_of(peer, receive, IBV_WC_SUCCESS);
   completion.wc.opcode = writes(send) ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
@@ -262,6 +288,7 @@ ibv_wc_status Engine::take_receive(FakeQp& peer, const Send& send) {
 
 void Engine::end(FakeQp& qp, Send send, ibv_wc_status status) {
   const bool failed = status != IBV_WC_SUCCESS;
+  if (failed) straggle(qp, send);
   if (failed || send.signaled) {
     Finished finished{completion_of(qp, send, status), {}};
     if (send.late > nanoseconds(0) && !failed)
@@ -315,8 +342,10 @@ void Engine::fail(FakeQp& qp) {
 
 void Engine::flush(FakeQp& qp) {
   deliver(qp, Time::max());
-  for (const Send& send : std::exchange(qp.sends, {}))
+  for (const Send& send : std::exchange(qp.sends, {})) {
+    straggle(qp, send);
     complete(static_cast<FakeCq&>(*qp.send_cq), completion_of(qp, send, IBV_WC_WR_FLUSH_ERR));
+  }
   for (const Receive& receive : std::exchange(qp.receives, {}))
     complete(static_cast<FakeCq&>(*qp.recv_cq), completion_of(qp, receive, IBV_WC_WR_FLUSH_ERR));
 }
