@@ -153,10 +153,7 @@ NotificationTable::Arrival VerbsChannel::arrived(const Immediate& put, int queue
 
 void VerbsChannel::go_on_with_links() noexcept {
   if (!failover_.is_busy.load(std::memory_order_relaxed)) return;
-  if (has_failed()) {
-    failover_.is_busy.store(false);
-    return drop_lost_shares();
-  }
+  if (has_failed()) return failover_.is_busy.store(!drop_lost_shares());
   bool is_busy = false;
   for (std::size_t link = 1; link < links_.size(); ++link) {
     go_on_with(link);
@@ -204,6 +201,19 @@ bool VerbsChannel::tell_down(std::size_t link) noexcept {
   return false;
 }
 
+void VerbsChannel::hold(std::size_t pair, Share& share) noexcept {
+  if (share.is_held || share.stripe == 0) return;
+  if (pairs_[pair]->has_succeeded(share.request)) {
+    // Its bytes are there, by the NIC's word, and the put may have ended: only the notification was
+    // flushed at the peer.
+    share.piece.bytes = 0;
+    share.stripe = 0;
+    return;
+  }
+  share.is_held = true;
+  stripes_.hold(share.stripe, pair);
+}
+
 bool VerbsChannel::begin_to_settle(std::size_t link) noexcept {
   FarLink& far = failover_.links[link - 1];
   for (std::size_t k = 0; k < per_link_; ++k) {
@@ -214,15 +224,10 @@ bool VerbsChannel::begin_to_settle(std::size_t link) noexcept {
     bool is_possible = taken <= handled && handled <= sent && sent - taken <= ShareLog::kRoom;
     for (std::uint64_t i = taken + 1; is_possible && i <= sent; ++i) {
       Share& share = log_of(pair).at(i);
-      if (i <= handled) {
+      if (i <= handled)
         is_possible = share.request != 0;
-        continue;
-      }
-      // The NIC's word that it has arrived may have ended its put.
-      is_possible = !pairs_[pair]->has_succeeded(share.request) || share.request == 0;
-      if (!is_possible || share.stripe == 0 || share.is_held) continue;
-      share.is_held = true;
-      stripes_.hold(share.stripe, pair);
+      else
+        hold(pair, share);
     }
     if (is_possible) continue;
     refuse_words(far.message(LinkMessage::Type::down, link));
@@ -290,14 +295,20 @@ bool VerbsChannel::settle(std::size_t link) noexcept {
   return true;
 }
 
-/// The path is over before they were sent again: their puts end, with what was posted of them.
-void VerbsChannel::drop_lost_shares() noexcept {
-  for (std::size_t pair = per_link_; pair < pairs_.size(); ++pair)
+/// The path is over before they were sent again: their puts end, with the requests that were posted
+/// of them. False: not all of these are sure to show.
+bool VerbsChannel::drop_lost_shares() noexcept {
+  bool all = true;
+  for (std::size_t pair = per_link_; pair < pairs_.size(); ++pair) {
+    if (failover_.links[pair / per_link_ - 1].state.phase() == LinkPhase::draining)
+      all = Revival(*pairs_[pair]).is_drained() && all;
     for (Share& share : log_of(pair)) {
       if (!share.is_held) continue;
       share.is_held = false;
       stripes_.cut(share.stripe, pair, pairs_[pair]->posted(), 0, pairs_.front()->posted());
     }
+  }
+  return all;
 }
 
 }  // namespace weft::p2p::verbs

@@ -267,10 +267,12 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// Each goes from one phase to the next; false: not yet.
   bool tell_down(std::size_t link) noexcept;
   bool begin_to_settle(std::size_t link) noexcept;
+  /// It is lost.
+  void hold(std::size_t pair, Share& share) noexcept;
   bool send_again(std::size_t link) noexcept;
   bool send_share_again(FarLink& far, std::size_t pair, Share& share) noexcept;
   bool settle(std::size_t link) noexcept;
-  void drop_lost_shares() noexcept;
+  bool drop_lost_shares() noexcept;
 
   // link_return.cpp: and comes back.
   bool prove(std::size_t link) noexcept;

@@ -174,6 +174,32 @@ TEST(SeveralPorts, AreNotTakenWithoutBeingAskedForOrNear) {
   EXPECT_EQ(job.network.counts(1, "fake1").of(VerbsCall::alloc_pd), 0U);
 }
 
+TEST(SeveralPorts, OneThatFailsGivesItsShareToTheOthers) {
+  NicSpec bad = nic_named("fake1");
+  bad.faults.failures = {{.nth = 12}};
+  PortsJob job({{nic_named("fake0"), nic_named("fake1")}, {nic_named("fake0"), bad}});
+  Meeting meeting(2);
+  const SlotSpec spec = bytes_spec(2 * kOneMiB);
+  job.run([&](World& world) {
+    constexpr std::uint64_t kTensors = 100;
+    if (world.rank() == 0) {
+      Slot slot = world.expose(spec);
+      for (std::uint64_t n = 1; n <= kTensors; ++n)
+        EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n))) << n;
+    } else {
+      RemoteSlot remote = world.attach(0, spec);
+      const Tensor tensor = world.allocate(spec.dtype, spec.shape);
+      for (std::uint64_t n = 1; n <= kTensors; ++n) {
+        fill(tensor, pattern_of(1, 0, n));
+        remote.put(tensor, Until::delivered).wait().or_throw();
+      }
+    }
+    meeting.wait();
+    const Report report = world.report();
+    EXPECT_EQ(report.paths.at(static_cast<std::size_t>(1 - world.rank())).rails_lost, 1U);
+  });
+}
+
 TEST(SeveralPorts, TheFirstThatFailsEndsThePath) {
   NicSpec bad = nic_named("fake0");
   bad.faults.failures = {{.nth = 40}};

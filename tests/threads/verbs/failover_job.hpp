@@ -1,0 +1,67 @@
+// Jobs of two ranks whose ports fail.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/threads/verbs/nics.hpp"
+
+namespace weft::tests {
+
+inline constexpr std::int64_t kMiB = 1 << 20;
+
+inline const PathReport& path_to(const Report& report, int peer) {
+  return *std::ranges::find(report.paths, peer, &PathReport::peer);
+}
+
+/// Two ranks with NICs "fake0", "fake1", ...
+class FailoverJob {
+ public:
+  explicit FailoverJob(int nics, const NicSpec& kind = {}, const NetworkOptions& options = {})
+      : network(options), nics_(static_cast<std::size_t>(nics), kind) {
+    for (int i = 0; i < nics; ++i) nics_[static_cast<std::size_t>(i)].name = name(i);
+  }
+  static std::string name(int nic) { return "fake" + std::to_string(nic); }
+  int nics() const { return static_cast<int>(nics_.size()); }
+
+  void run(const std::function<void(World&)>& body, Config config = verbs_settings()) {
+    run_ranks(
+        2,
+        [&](World& world) {
+          ranks_[static_cast<std::size_t>(world.rank())] = &world;
+          meeting.wait();
+          body(world);
+          meeting.wait();
+        },
+        config.with(Setting::rails, "4"),
+        [this](int rank) { return network.devices(rank, nics_); });
+    EXPECT_EQ(network.complaints(), "");
+    EXPECT_EQ(network.left_behind(), "");
+  }
+  PathReport path(int rank) const {
+    return path_to(ranks_.at(static_cast<std::size_t>(rank))->report(), 1 - rank);
+  }
+  bool has_all_ports(int rank) const {
+    const PathReport report = path(rank);
+    return report.rails.size() == nics_.size() && report.rails_back == report.rails_lost &&
+           std::ranges::all_of(report.rails, &RailReport::up);
+  }
+  bool have_all_ports() const { return has_all_ports(0) && has_all_ports(1); }
+  bool have_lost(std::uint64_t ports) const {
+    return path(0).rails_lost >= ports && path(1).rails_lost >= ports;
+  }
+
+  FakeNetwork network;
+  Meeting meeting{2};
+
+ private:
+  std::vector<NicSpec> nics_;
+  std::array<World*, 2> ranks_{};
+};
+
+}  // namespace weft::tests
