@@ -158,6 +158,33 @@ TEST(AFailedPort, IsNoneIfThePeerIsGone) {
   }
 }
 
+TEST(AFailedPort, HasNoPacketThatComesLateIntoABufferOfItsReader) {
+  constexpr milliseconds kLongest{60};
+  FailoverJob job(2, {.faults = {.straggling = 1, .longest = kLongest}});
+  constexpr std::uint64_t kTensors = 4;
+  job.run([&](World& world) {
+    if (world.rank() == 1) {
+      Writer writer(world);
+      for (std::uint64_t n = 1; n <= kTensors; ++n) {
+        EXPECT_TRUE(soon([&] { return job.have_all_ports(); }, seconds(10)));
+        job.network.isolate_nic(0, "fake1", true);
+        writer.put().or_throw();
+        job.network.isolate_nic(0, "fake1", false);
+      }
+      return;
+    }
+    Slot slot = world.expose(large_slot());
+    for (std::uint64_t n = 1; n <= kTensors; ++n) {
+      auto arrival = slot.wait();
+      const Tensor tensor = arrival->tensor();
+      EXPECT_TRUE(holds(tensor, pattern_of(1, 0, n))) << n;
+      fill(tensor, pattern_of(0, 0, n));
+      std::this_thread::sleep_for(kLongest);
+      EXPECT_TRUE(holds(tensor, pattern_of(0, 0, n))) << n;
+    }
+  });
+}
+
 /// The messages about links that rank 0 sends are changed on their way.
 void change_words(FakeNetwork& network, const std::function<void(LinkMessage&)>& change) {
   network.tamper([change](int from, std::span<std::byte> bytes) {
