@@ -58,9 +58,10 @@ enum class PeerHealth : std::uint8_t { alive, slow, suspect, dead };
 /// The health's name, e.g. "suspect".
 WEFT_API const char* name(PeerHealth health) noexcept;
 
-/// One of the ports by which a path goes: over TCP a connection for data.
+/// One of the ports by which a path goes: over TCP a connection for data, over RDMA a port of each
+/// end.
 struct RailReport {
-  std::string own;   ///< this rank's address
+  std::string own;   ///< this rank's address, or its port: "mlx5_0:1"
   std::string peer;  ///< the peer's
   bool up = true;    ///< false: it has failed, and is connected again once it works
 };
