@@ -1,12 +1,14 @@
 // Counts and waiting times of steps, in all and by edge.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 #include "weft/executor_report.hpp"
+#include "weft/graph.hpp"
 
 namespace weft::dataflow {
 
@@ -32,6 +34,25 @@ class Activity {
     one.since.reset();
   }
 
+  /// A thread runs or probes the node from now on.
+  void begin_node(NodeId node) { running_.push_back({node, Clock::now()}); }
+  /// And no more. The longest one of a step is kept.
+  void end_node(NodeId node) noexcept {
+    const auto at = std::ranges::find(running_, node, &Run::node);
+    keep_longest(*at);
+    running_.erase(at);
+  }
+  void begin_step() noexcept { longest_ = {}; }
+  struct Longest {
+    NodeId node = -1;  ///< -1: there was none
+    std::chrono::nanoseconds took{};
+  };
+  /// Of this step, those that still run included.
+  Longest longest() noexcept {
+    for (const Run& run : running_) keep_longest(run);
+    return longest_;
+  }
+
   std::uint64_t probes(std::size_t edge) const noexcept { return edges_[edge].probes; }
   std::chrono::nanoseconds wait(std::size_t edge) const noexcept { return edges_[edge].wait; }
 
@@ -43,7 +64,18 @@ class Activity {
     std::optional<Clock::time_point> since{};
   };
 
+  struct Run {
+    NodeId node = -1;
+    Clock::time_point since;
+  };
+  void keep_longest(const Run& run) noexcept {
+    const std::chrono::nanoseconds took = Clock::now() - run.since;
+    if (took > longest_.took) longest_ = {run.node, took};
+  }
+
   ExecutorCounters counters_;
+  std::vector<Run> running_;
+  Longest longest_;
   std::vector<OfEdge> edges_;
 };
 

@@ -26,14 +26,15 @@ void Neighbours::attach(Deadline deadline) {
 std::optional<Neighbours::News> Neighbours::news() const noexcept {
   for (const auto& [rank, signal] : own_)
     if (const std::uint64_t value = signal.value(); value != 0)
-      return News{rank, static_cast<int>(value - 1)};
+      return News{rank, static_cast<int>((value & ~kGone) - 1), (value & kGone) != 0};
   return {};
 }
 
-void Neighbours::tell(int origin) noexcept {
+void Neighbours::tell(const News& news) noexcept {
+  const std::uint64_t value =
+      (static_cast<std::uint64_t>(news.origin) + 1) | (news.is_gone ? kGone : 0);
   // A neighbour that can't be told is dead or has left.
-  for (auto& [rank, signal] : remote_)
-    static_cast<void>(signal.add(static_cast<std::uint64_t>(origin) + 1));
+  for (auto& [rank, signal] : remote_) static_cast<void>(signal.add(value));
 }
 
 }  // namespace weft::dataflow

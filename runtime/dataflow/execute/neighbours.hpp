@@ -1,6 +1,7 @@
 // News of failed steps between ranks that have edges.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,20 +22,23 @@ class Neighbours {
   void attach(Deadline deadline);
 
   struct News {
-    int from = -1;    ///< the neighbour
-    int origin = -1;  ///< the rank that the failure began at
+    int from = -1;         ///< the neighbour
+    int origin = -1;       ///< the rank that the failure began at
+    bool is_gone = false;  ///< since it had died or left, not by an error of its own
   };
   /// Any thread.
   std::optional<News> news() const noexcept;
   /// Called once.
-  void tell(int origin) noexcept;
+  void tell(const News& news) noexcept;
 
  private:
+  static constexpr std::uint64_t kGone = std::uint64_t{1} << 32;
+
   std::string name_of(int from) const;
 
   World& world_;
   const std::string name_;
-  std::map<int, Signal> own_;  ///< by neighbour; 1 + the origin
+  std::map<int, Signal> own_;  ///< by neighbour; 1 + the origin, kGone
   std::map<int, RemoteSignal> remote_;
 };
 

@@ -171,11 +171,12 @@ Status StepRunner::cause_of(NodeId node, const Status& status) const noexcept {
   return news ? told(*news) : about(node, status);
 }
 
-Status StepRunner::late() const noexcept {
+Status StepRunner::late() noexcept {
   return described(Code::timeout, world_.rank(), -1, [&] {
     ErrorDetail detail = error_detail(Code::timeout, "step", "the step did not end in time",
                                       "check that these ranks run the same step");
     detail.rank = world_.rank();
+    using std::chrono::milliseconds;
     constexpr std::size_t kMostNamed = 4;
     std::size_t named = 0;
     for (const Entry& entry : queue_) {
@@ -185,6 +186,11 @@ Status StepRunner::late() const noexcept {
         detail.message += (named == 1 ? ": waiting for " : "; ") + place_of(entry.node);
     }
     if (named > kMostNamed) detail.message += fmt::format("; and {} more", named - kMostNamed);
+    if (const auto longest = activity_.longest(); named == 0 && longest.node >= 0) {
+      detail.message += fmt::format("; it waits for no other rank, {} took {} ms",
+                                    place_of(longest.node), longest.took / milliseconds(1));
+      detail.hint = "give the step more time";
+    }
     return Status(std::move(detail));
   });
 }
@@ -198,10 +204,13 @@ Status StepRunner::told(const Neighbours::News& news) const noexcept {
     const bool is_own = news.origin == world_.rank() && is_awaiting;
     const std::array<int, 1> origin{is_own ? at(awaited->node).peer : news.origin};
     const Status alive = world_.alive(origin);
-    ErrorDetail detail = alive.ok()
+    // It told of its error first, and has left since.
+    const bool has_failed =
+        alive.ok() || (alive.code() == Code::peer_left && !news.is_gone && !is_own);
+    ErrorDetail detail = has_failed
                              ? error_detail(Code::closed, "step", {}, "see that rank's error")
                              : alive.detail();
-    const std::string why = alive.ok() ? "" : ": " + detail.message;
+    const std::string why = has_failed ? "" : ": " + detail.message;
     detail.operation = "step";
     detail.message = fmt::format("rank {} ended its step because of rank {}{}{}", news.from,
                                  news.origin, why, is_awaiting ? "; waiting for " : "");

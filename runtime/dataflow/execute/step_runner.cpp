@@ -61,6 +61,7 @@ Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadl
 
 void StepRunner::begin_step() {
   fetched_.clear();
+  activity_.begin_step();
   left_ = program_.size();
   for (std::size_t i = 0; i < program_.size(); ++i) {
     waits_[i] = program_[i].earlier;
@@ -94,9 +95,11 @@ void StepRunner::take_turns(Lock& lock) {
       activity_.count_probe(at(entry.node).edge);
     if (!queue_.empty()) call_helper();
     ++running_;
+    activity_.begin_node(entry.node);
     lock.unlock();
     const Result<bool> ended = advance(entry);
     lock.lock();
+    activity_.end_node(entry.node);
     --running_;
     if (!ended.ok())
       fail(cause_of(entry.node, ended.status()));
@@ -201,7 +204,8 @@ void StepRunner::fail(const Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
   const int peer = status.detail().peer;
-  neighbours_.tell(peer >= 0 ? peer : world_.rank());
+  const bool is_gone = peer >= 0 && status.code() != Code::closed && status.code() != Code::timeout;
+  neighbours_.tell({world_.rank(), peer >= 0 ? peer : world_.rank(), is_gone});
   wake_watcher();
   changed_.notify_all();
 }

@@ -86,7 +86,7 @@ class StepRunner {
   std::string place_of(NodeId node) const;
   /// The status to end the step with after a node has failed.
   Status cause_of(NodeId node, const Status& status) const noexcept;
-  Status late() const noexcept;
+  Status late() noexcept;
   Status told(const Neighbours::News& news) const noexcept;
 
   World& world_;

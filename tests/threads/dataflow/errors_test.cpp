@@ -156,27 +156,61 @@ Graph chain() {
   return graph;
 }
 
-TEST(ExecutorRun, EndsTheOthersStepsIfAKernelFails) {
-  run_on(3, [](World& world) {
-    Kernels kernels;
-    kernels.add("Relu", [](KernelCall&) { throw std::runtime_error("no luck"); });
-    for (const char* name : {"Tanh", "Sigmoid"})
-      kernels.add(name, [](KernelCall& call) { call.output(0); });
-    Executor executor(world, chain(), kernels);
-    const auto begin = std::chrono::steady_clock::now();
-    Tensors feeds;
-    if (world.rank() == 0) feeds = feeds_of(executor, 0, 0);
-    const Status status = executor.run(feeds, Deadline::after(std::chrono::seconds(15))).status();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-    if (world.rank() == 0) {
-      EXPECT_TRUE(tells(status, Code::system, {"'first'", "no luck"}));
-    } else {
-      EXPECT_TRUE(tells(status, Code::closed, {"because of rank 0", "waiting for", "edge"}));
-      EXPECT_EQ(status.detail().peer, 0);
+/// Rank 0's kernel fails; then it leaves at once, or stays until the others have heard of it.
+void end_the_others_steps(World& world, bool leaves) {
+  Kernels kernels;
+  kernels.add("Relu", [](KernelCall&) { throw std::runtime_error("no luck"); });
+  for (const char* name : {"Tanh", "Sigmoid"})
+    kernels.add(name, [](KernelCall& call) { call.output(0); });
+  Executor executor(world, chain(), kernels);
+  const auto begin = std::chrono::steady_clock::now();
+  Tensors feeds;
+  if (world.rank() == 0) feeds = feeds_of(executor, 0, 0);
+  const Status status = executor.run(feeds, Deadline::after(std::chrono::seconds(15))).status();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  if (world.rank() == 0) {
+    EXPECT_TRUE(tells(status, Code::system, {"'first'", "no luck"}));
+    if (!leaves) std::this_thread::sleep_for(milliseconds(300));
+  } else {
+    EXPECT_TRUE(tells(status, Code::closed, {"because of rank 0"}));
+    EXPECT_EQ(status.detail().peer, 0);
+    if (!leaves) {
+      EXPECT_TRUE(tells(status, Code::closed, {"waiting for", "edge"}));
     }
-    // Rank 0 stays until the others have heard of it.
-    std::this_thread::sleep_for(milliseconds(world.rank() == 0 ? 300 : 0));
-  });
+  }
+}
+
+TEST(ExecutorRun, EndsTheOthersStepsIfAKernelFails) {
+  run_on(3, [](World& world) { end_the_others_steps(world, false); });
+}
+
+TEST(ExecutorRun, TellsOfAFailedKernelThoughItsRankHasLeft) {
+  for (int i = 0; i < 5; ++i)
+    for (const char* fabric : {"shm", "tcp"})
+      run_on(3, tests::settings().with(Setting::fabric, fabric), [](World& world) {
+        end_the_others_steps(world, true);
+        (void)world.leave(Deadline::after(std::chrono::seconds(5)));
+      });
+}
+
+TEST(ExecutorRun, NamesItsOwnSlowNodeAtTheDeadline) {
+  for (const int threads : {0, 2})
+    run_on(1, [threads](World& world) {
+      Graph graph;
+      graph.place_next({0});
+      const TensorId x = graph.feed("x", DType::f32, {3});
+      graph.fetch(graph.add("Tanh", {graph.add("Relu", {x}, {}, "slow")}), "out");
+      Kernels kernels;
+      kernels.add("Relu", [](KernelCall& call) {
+        call.output(0);
+        std::this_thread::sleep_for(milliseconds(150));
+      });
+      kernels.add("Tanh", [](KernelCall& call) { call.output(0); });
+      Executor executor(world, graph, kernels, {.threads = threads});
+      const Status status =
+          executor.run({{"x", executor.feed("x")}}, Deadline::after(milliseconds(50))).status();
+      EXPECT_TRUE(tells(status, Code::timeout, {"node 'slow' (Relu) took 1"}));
+    });
 }
 
 TEST(ExecutorRun, NamesNodeEdgeAndRankAtTheDeadline) {
