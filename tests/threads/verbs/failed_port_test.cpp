@@ -27,9 +27,7 @@ using p2p::verbs::MessageHead;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-SlotSpec large_slot() {
-  return {.name = "in", .dtype = DType::u8, .shape = {4 * kMiB}, .depth = 2};
-}
+SlotSpec large_slot() { return {.name = "in", .dtype = DType::u8, .shape = {kMiB}, .depth = 2}; }
 
 /// The owner's part: takes tensors until the writer has said how many there are.
 void take_all(World& world, const std::atomic<std::uint64_t>& count) {
@@ -46,7 +44,7 @@ void take_all(World& world, const std::atomic<std::uint64_t>& count) {
 class Writer {
  public:
   explicit Writer(World& world)
-      : remote_(world.attach(0, large_slot())), tensor_(world.allocate(DType::u8, {4 * kMiB})) {}
+      : remote_(world.attach(0, large_slot())), tensor_(world.allocate(DType::u8, {kMiB})) {}
   Request begin() {
     fill(tensor_, pattern_of(1, 0, ++count_));
     return remote_.put(tensor_, Until::delivered);
@@ -70,7 +68,7 @@ TEST(AFailedPort, StaysOutWithOneLineUntilItsLinkIsBack) {
         Writer writer(world);
         const auto far_bytes = [&] { return job.network.counts(1, "fake1").bytes; };
         for (int i = 0; i < 5; ++i) writer.put().or_throw();
-        EXPECT_GT(far_bytes(), static_cast<std::uint64_t>(8 * kMiB));
+        EXPECT_GT(far_bytes(), static_cast<std::uint64_t>(2 * kMiB));
         job.network.set_nic_port(0, "fake1", false);
         EXPECT_TRUE(soon([&] { return job.have_lost(1); }, seconds(10)));
         const std::uint64_t before = far_bytes();
@@ -89,7 +87,7 @@ TEST(AFailedPort, StaysOutWithOneLineUntilItsLinkIsBack) {
         job.network.set_nic_port(0, "fake1", true);
         EXPECT_TRUE(soon([&] { return job.have_all_ports(); }, seconds(10)));
         for (int i = 0; i < 5; ++i) writer.put().or_throw();
-        EXPECT_GT(far_bytes(), before + 8 * kMiB) << "its share is back";
+        EXPECT_GT(far_bytes(), before + 2 * kMiB) << "its share is back";
         EXPECT_EQ(job.path(1).rails_back, 1U);
         count = writer.count() + 1;
         writer.put().or_throw();

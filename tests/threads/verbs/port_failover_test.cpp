@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Load{.name = "TwoPorts"}, Load{.nics = 3, .name = "ThreePorts"},
                     Load{.nics = 2, .name = "UnsteadyPorts", .kind = kUnsteady},
                     Load{.nics = 2, .name = "TwoQueuePairsEach", .queue_pairs = "2"},
-                    Load{.nics = 3, .name = "ThreadsAtQueues", .queues = "2"},
+                    Load{.name = "ThreadsAtQueues", .queue_pairs = "2", .queues = "2"},
                     Load{.name = "StragglingPorts", .kind = kStraggling},
                     Load{.name = "Counted", .notify = "counted"},
                     Load{.name = "PortsInOrder", .kind = {.data_in_order = true}}),
