@@ -291,7 +291,8 @@ bool VerbsChannel::settle(std::size_t link) noexcept {
   }
   failover_.unsettled.fetch_and(~(1U << link));
   kept_.release([this](std::uint64_t posted) { return has_ended(posted); });
-  rank_.local.ring();  // puts have waited
+  rank_.local.ring();
+  rank_.tend(peer_);
   return true;
 }
 

@@ -63,6 +63,8 @@ void VerbsChannel::tend_links() noexcept {
     check_patience(link);
   }
   flush();
+  // Nothing else may be under way whose end would have the put tried again.
+  if (failover_.unsettled.load() == 0 && failover_.has_put_off.load()) rank_.local.ring();
 }
 
 void VerbsChannel::follow_port(std::size_t link) noexcept {

@@ -39,7 +39,7 @@ VerbsChannel::LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> 
 Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings,
                                    std::uint32_t silent) noexcept {
   const std::lock_guard lock(outbox_.mutex);
-  if (failover_.silent.load() != silent) return full();
+  if (failover_.silent.load() != silent) return put_off();
   LongPut* put = room_for_long_put(sendings);
   if (put == nullptr) return full();
   const auto number = stripes_.begin(
@@ -58,6 +58,7 @@ Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings,
     put->sendings[i].rest.pieces = {first, pieces.size()};
     kept += pieces.size();
   }
+  failover_.has_put_off.store(false);
   work.source_is_free = false;
   work.posted = kAllPairs << kPairShift | put->stripe;
   long_puts_.count.fetch_add(1, std::memory_order_release);

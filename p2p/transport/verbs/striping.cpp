@@ -125,9 +125,14 @@ std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, std::size_t
   return count;
 }
 
+Status VerbsChannel::put_off() noexcept {
+  failover_.has_put_off.store(true);
+  return full();
+}
+
 Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
   // While both ends find out what a lost link has carried, and what it carries again.
-  if (failover_.unsettled.load(std::memory_order_acquire) != 0) return full();
+  if (failover_.unsettled.load(std::memory_order_acquire) != 0) return put_off();
   LinkKeys keys;
   Parts parts;
   parts.silent = failover_.silent.load(std::memory_order_acquire);

@@ -189,6 +189,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// Keys of the payload, and of the place it goes to, by each link.
   struct LinkKeys;
   struct Parts;
+  /// The put waits for a link to settle.
+  Status put_off() noexcept;
   Status put_in_pieces(PutWork& work, Payload& payload) noexcept;
   /// One sending for each queue pair that speaks; their number.
   std::size_t cut(PutWork& work, const Payload& payload, std::size_t carrying, const LinkKeys& keys,
@@ -349,6 +351,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     // By bit.
     std::atomic<std::uint32_t> silent{0};     ///< links that puts don't use
     std::atomic<std::uint32_t> unsettled{0};  ///< those for which puts by several wait
+    std::atomic<bool> has_put_off{false};     ///< one waited, none has begun since
     std::atomic<bool> is_busy{false};         ///< some link is neither up nor quiet
     /// The first queue pair's completions': links of the peer's that it speaks for.
     std::uint32_t spoken_for = 0;
