@@ -63,8 +63,12 @@ void VerbsChannel::tend_links() noexcept {
     check_patience(link);
   }
   flush();
-  // Nothing else may be under way whose end would have the put tried again.
-  if (failover_.unsettled.load() == 0 && failover_.has_put_off.load()) rank_.local.ring();
+  // Nothing else may be under way whose end would have a put tried again that was put off.
+  if (failover_.unsettled.load() != 0) return;
+  if (const int rings = failover_.rings_owed.load(); rings > 0) {
+    failover_.rings_owed.store(rings - 1);
+    rank_.local.ring();
+  }
 }
 
 void VerbsChannel::follow_port(std::size_t link) noexcept {

@@ -58,7 +58,6 @@ Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings,
     put->sendings[i].rest.pieces = {first, pieces.size()};
     kept += pieces.size();
   }
-  failover_.has_put_off.store(false);
   work.source_is_free = false;
   work.posted = kAllPairs << kPairShift | put->stripe;
   long_puts_.count.fetch_add(1, std::memory_order_release);

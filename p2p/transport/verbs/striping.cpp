@@ -10,6 +10,8 @@ namespace weft::p2p::verbs {
 namespace {
 
 constexpr std::size_t kLeastShare = 64U << 10U;
+/// So often its thread is woken that has put off a put: it may not have slept yet the first times.
+constexpr int kRings = 16;
 
 /// Memory that tensors come to: the only one that other ports need to know.
 bool holds_tensors(std::uint32_t chunk) noexcept {
@@ -126,7 +128,7 @@ std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, std::size_t
 }
 
 Status VerbsChannel::put_off() noexcept {
-  failover_.has_put_off.store(true);
+  failover_.rings_owed.store(kRings);
   return full();
 }
 

@@ -351,7 +351,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     // By bit.
     std::atomic<std::uint32_t> silent{0};     ///< links that puts don't use
     std::atomic<std::uint32_t> unsettled{0};  ///< those for which puts by several wait
-    std::atomic<bool> has_put_off{false};     ///< one waited, none has begun since
+    std::atomic<int> rings_owed{0};           ///< since a put was put off
     std::atomic<bool> is_busy{false};         ///< some link is neither up nor quiet
     /// The first queue pair's completions': links of the peer's that it speaks for.
     std::uint32_t spoken_for = 0;

@@ -197,25 +197,6 @@ void change_words(FakeNetwork& network, const std::function<void(LinkMessage&)>&
   });
 }
 
-TEST(AFailedPort, MayHaveFlushedANotificationWhoseTensorIsAcknowledged) {
-  FailoverJob job(2);
-  std::atomic<std::uint64_t> count{0};
-  change_words(job.network, [](LinkMessage& message) {
-    if (message.type == LinkMessage::Type::down) --message.handled[0];
-  });
-  job.run([&](World& world) {
-    if (world.rank() == 0) return take_all(world, count);
-    Writer writer(world);
-    for (int i = 0; i < 3; ++i) writer.put().or_throw();
-    job.network.set_nic_port(1, "fake1", false);
-    for (int i = 0; i < 20; ++i) writer.put().or_throw();
-    job.network.set_nic_port(1, "fake1", true);
-    EXPECT_TRUE(soon([&] { return job.have_all_ports(); }, seconds(10)));
-    count = writer.count() + 20;
-    for (int i = 0; i < 20; ++i) writer.put().or_throw();
-  });
-}
-
 TEST(AFailedPort, EndsThePathIfThePeerTellsNonsenseOfIt) {
   const std::vector<std::function<void(LinkMessage&)>> lies{
       [](LinkMessage& message) { message.link = 0; },
