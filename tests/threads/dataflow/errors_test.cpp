@@ -157,12 +157,13 @@ Graph chain() {
 }
 
 /// Rank 0's kernel fails; then it leaves at once, or stays until the others have heard of it.
-void end_the_others_steps(World& world, bool leaves) {
+void end_the_others_steps(World& world, tests::Meeting& meeting, bool leaves) {
   Kernels kernels;
   kernels.add("Relu", [](KernelCall&) { throw std::runtime_error("no luck"); });
   for (const char* name : {"Tanh", "Sigmoid"})
     kernels.add(name, [](KernelCall& call) { call.output(0); });
   Executor executor(world, chain(), kernels);
+  meeting.wait();
   const auto begin = std::chrono::steady_clock::now();
   Tensors feeds;
   if (world.rank() == 0) feeds = feeds_of(executor, 0, 0);
@@ -181,14 +182,16 @@ void end_the_others_steps(World& world, bool leaves) {
 }
 
 TEST(ExecutorRun, EndsTheOthersStepsIfAKernelFails) {
-  run_on(3, [](World& world) { end_the_others_steps(world, false); });
+  tests::Meeting meeting(3);
+  run_on(3, [&](World& world) { end_the_others_steps(world, meeting, false); });
 }
 
 TEST(ExecutorRun, TellsOfAFailedKernelThoughItsRankHasLeft) {
+  tests::Meeting meeting(3);
   for (int i = 0; i < 5; ++i)
     for (const char* fabric : {"shm", "tcp"})
-      run_on(3, tests::settings().with(Setting::fabric, fabric), [](World& world) {
-        end_the_others_steps(world, true);
+      run_on(3, tests::settings().with(Setting::fabric, fabric), [&](World& world) {
+        end_the_others_steps(world, meeting, true);
         (void)world.leave(Deadline::after(std::chrono::seconds(5)));
       });
 }
