@@ -47,7 +47,7 @@ class Activity {
     NodeId node = -1;  ///< -1: there was none
     std::chrono::nanoseconds took{};
   };
-  /// Of this step, those that still run included.
+  /// In this step; nodes that still run count too.
   Longest longest() noexcept {
     for (const Run& run : running_) keep_longest(run);
     return longest_;

@@ -13,7 +13,7 @@ struct Window {
   std::int64_t kernel, stride, dilation, before, after;
 };
 
-/// Of an attribute; products and sums of such values fit.
+/// The largest value of an attribute; products and sums of such values fit.
 constexpr std::int64_t kMost = INT32_MAX;
 
 std::int64_t of_each(const Inference& in, const char* name, std::size_t i, std::size_t count,
