@@ -8,6 +8,7 @@
 #include "base/fail.hpp"
 #include "runtime/dataflow/execute/step_runner.hpp"
 #include "runtime/dataflow/graph/inference.hpp"
+#include "runtime/world/services.hpp"
 
 namespace weft::dataflow {
 
@@ -181,9 +182,12 @@ Status StepRunner::late() noexcept {
     std::size_t named = 0;
     for (const Entry& entry : queue_) {
       if (!entry.is_under_way && at(entry.node).work != Work::receive) continue;
-      if (detail.peer < 0) detail.peer = at(entry.node).peer;
-      if (named++ < kMostNamed)
-        detail.message += (named == 1 ? ": waiting for " : "; ") + place_of(entry.node);
+      const int peer = at(entry.node).peer;
+      if (detail.peer < 0) detail.peer = peer;
+      if (named++ >= kMostNamed) continue;
+      detail.message += (named == 1 ? ": waiting for " : "; ") + place_of(entry.node);
+      if (const std::string why = suspicion_of(world_, peer); !why.empty())
+        detail.message += fmt::format(" (it is {})", why);
     }
     if (named > kMostNamed) detail.message += fmt::format("; and {} more", named - kMostNamed);
     if (const auto longest = activity_.longest(); named == 0 && longest.node >= 0) {
