@@ -56,7 +56,8 @@ bool PiecePool::may_take(std::size_t rail, Clock::time_point now) const noexcept
   if (rates == 0) return true;
   const double others = std::max(static_cast<double>(left) / rates, one);
   if (static_cast<double>(own.under_way + piece) / own.rate <= others) return true;
-  return own.under_way == 0 && now - own.last >= kForgets;
+  const std::chrono::duration<double> takes(static_cast<double>(piece) / own.rate);
+  return own.under_way == 0 && now - own.last >= kForgets && now - own.last >= kRetryPause * takes;
 }
 
 PiecePool::Piece PiecePool::take(std::size_t rail, Clock::time_point now) noexcept {

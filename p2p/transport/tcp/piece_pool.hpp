@@ -60,8 +60,11 @@ class PiecePool {
   static constexpr std::size_t kMostUnderWay = 2u << 20;
   static constexpr std::size_t kFirstUnderWay = 1u << 20;  ///< before its speed is known
   static constexpr double kWindow = 0.01;                  ///< seconds
-  /// A rail that declines is tried again after this time: it may have recovered.
-  static constexpr std::chrono::seconds kForgets{1};
+  /// A rail that declines is tried again after this time: it may have recovered, or was never slow
+  /// and its processor busy. If it is slow, its piece holds up the tensor, so pieces are as rare as
+  /// they are slow.
+  static constexpr std::chrono::milliseconds kForgets{100};
+  static constexpr int kRetryPause = 20;
 
   struct Rail {
     bool used = false;

@@ -126,6 +126,21 @@ TEST(PiecePool, LeavesATensorsEndToTheFastRail) {
   EXPECT_TRUE(rails.pool.may_take(1, rails.now + seconds(2)));
 }
 
+TEST(PiecePool, TriesARailAgainTheMoreRarelyTheSlowerItIs) {
+  SteadyRails rails({400, 1});
+  for (int i = 0; i < 2000; ++i) rails.pool.add(piece_of(1));
+  (void)rails.run();
+  const double takes = static_cast<double>(kPiece) / rails.pool.rate(1);
+  ASSERT_GT(takes, 0.1);
+  for (int i = 0; i < 4; ++i) rails.pool.add(piece_of(2));
+  const auto after = [&](double pieces) {
+    return rails.now + std::chrono::duration_cast<Clock::duration>(
+                           std::chrono::duration<double>(pieces * takes));
+  };
+  EXPECT_FALSE(rails.pool.may_take(1, after(18)));
+  EXPECT_TRUE(rails.pool.may_take(1, after(22)));
+}
+
 TEST(PiecePool, GivesAllToARailThatIsLeft) {
   SteadyRails rails({10'000, 100});
   for (int i = 0; i < 2000; ++i) rails.pool.add(piece_of(1));
