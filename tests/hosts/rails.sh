@@ -117,6 +117,15 @@ if on host2 nft add table inet cable 2>/dev/null; then
   each out_for_a_while eth0 1 WEFT_ENCRYPT=1
   each out_for_good eth1 0 WEFT_CHECKSUM=1
   each out_for_good eth0 1 WEFT_CHECKSUM=0
+  # A network that is silent from the start is left out, which is told.
+  cut eth1
+  begin WEFT_IFACE=eth0,eth1 -- soak 0.5
+  wait_for "$folder"/seen.{0,1}
+  heal
+  finish
+  seen 'lost 0 back 0 up 2'
+  says 1 '2 rails to rank 0 go by 1 of 2 networks'
+  echo 'a network that is silent from the start: held'
 else
   echo 'skipped: cables (no nft here)'
 fi

@@ -31,13 +31,25 @@ moves=(carries_every_size gets_whole_runs_and_strides lends_until_the_owner_has_
 holds 'checksums' WEFT_CHECKSUM=1 -- "${moves[@]}"
 holds 'encryption' WEFT_ENCRYPT=1 -- "${moves[@]}"
 
-before=$(sent host1 eth1)
-holds 'two rails' WEFT_RAILS=2 WEFT_CHECKSUM=1 -- "${moves[@]}"
-(($(sent host1 eth1) - before > 4 << 20)) || fail 'the second rail has carried next to nothing'
+# A rail whose first answer is late, since this machine is busy, is left alone for a moment.
+for try in 1 2 3; do
+  before=$(sent host1 eth1)
+  holds 'two rails' WEFT_RAILS=2 WEFT_CHECKSUM=1 -- "${moves[@]}"
+  (($(sent host1 eth1) - before <= 4 << 20)) || break
+  ((try < 3)) || fail 'the second rail has carried next to nothing'
+done
 
 before=$(sent host1 eth1)
 holds 'IPv6 alone, by the second network' WEFT_IFACE=fd78:2::/64 -- "${moves[@]}"
 (($(sent host1 eth1) - before > 4 << 20)) || fail 'WEFT_IFACE has not chosen the network'
+
+# Rank 1 calls rank 0, which listens on both networks.
+other=$(sent host1 eth0) before=$(sent host1 eth1)
+WEFT_RAILS=2 bash "$ranks_sh" 2 bash -c '[[ $OMPI_COMM_WORLD_RANK != 1 ]] || export WEFT_IFACE=eth1; exec "$0" "$@"' \
+  "$program" "${moves[@]}" >"$output" 2>&1 || fail "WEFT_IFACE of the rank that calls: it ended with $?"
+(($(sent host1 eth1) - before > 4 << 20 && $(sent host1 eth0) - other < 2 << 20)) ||
+  fail 'WEFT_IFACE of the rank that calls has not chosen the network'
+echo 'WEFT_IFACE of the rank that calls: held'
 
 if WEFT_IFACE=nosuch0 bash "$ranks_sh" 2 "$program" "${moves[0]}" >"$output" 2>&1; then
   fail 'WEFT_IFACE=nosuch0 was accepted'

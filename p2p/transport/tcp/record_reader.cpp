@@ -52,6 +52,10 @@ void RecordReader::took(std::size_t bytes) noexcept {
 
 bool RecordReader::finish(RecordSink& sink) {
   in_payload_ = false;
+  if (head_.kind == Kind::piece)
+    pieces_ += head_.bytes;
+  else if (head_.bytes > 0)
+    pieces_ = 0;
   return sink.end(head_);
 }
 
@@ -118,7 +122,7 @@ RecordReader::State RecordReader::turn(RecordSink& sink, std::size_t most) {
     std::array<iovec, kMostParts + 1> parts;
     std::size_t asked = 0;
     const std::size_t count = collect(parts, asked);
-    if (in_payload_) pass_stop_point("tcp", (head_.bytes - left_) / kWorthTaking);
+    if (in_payload_) pass_stop_point("tcp", (pieces_ + head_.bytes - left_) / kWorthTaking);
     const Pipe::Moved got = pipe_.receive(std::span(parts).first(count));
     if (got.end) return State::ended;
     if (got.error != 0) {

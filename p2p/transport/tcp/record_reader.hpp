@@ -49,7 +49,7 @@ class RecordReader {
   /// The connection is another one: what had come of a record is gone.
   void restart() noexcept {
     begin_ = end_ = next_ = 0;
-    left_ = 0;
+    left_ = pieces_ = 0;
     in_payload_ = heard_ = false;
     error_ = 0;
     places_.clear();
@@ -86,6 +86,7 @@ class RecordReader {
   Head head_;
   bool in_payload_ = false;
   std::uint64_t left_ = 0;     ///< of the payload
+  std::uint64_t pieces_ = 0;   ///< bytes of them, since another tensor came
   std::vector<iovec> places_;  ///< for it, from next_ on
   std::size_t next_ = 0;
   bool heard_ = false;

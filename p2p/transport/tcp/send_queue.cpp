@@ -205,7 +205,8 @@ bool SendQueue::flush(std::size_t most) noexcept {
     const std::size_t count = ring_.size() + urgent_.size();
     for (std::size_t i = 0; i < count && !gathered.full(); ++i)
       if (!gather(next(i), gathered)) break;
-    if (has_begun()) pass_stop_point("tcp", ring_.at(0).done / kStopPiece);
+    if (has_begun() || (!ring_.empty() && ring_.at(0).head.kind == Kind::piece))
+      pass_stop_point("tcp", (pieces_out_ + ring_.at(0).done) / kStopPiece);
     const Pipe::Moved sent = pipe_.send(gathered.parts(), gathered.memory);
     if (sent.error != 0) error_ = sent.error;
     advance(gathered, sent.bytes);
@@ -267,6 +268,10 @@ void SendQueue::pop() noexcept {
 /// The first of the ring is out.
 void SendQueue::leave(RecordRing& ring) noexcept {
   Record& out = ring.at(0);
+  if (out.head.kind == Kind::piece)
+    pieces_out_ += out.head.bytes;
+  else if (!is_urgent(out.head.kind))
+    pieces_out_ = 0;
   // One that can't be remembered could not be sent again: the rail's connection is given up.
   if (keeps_ && out.head.kind != Kind::taken) try {
       kept_.add(std::move(out));

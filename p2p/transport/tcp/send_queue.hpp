@@ -138,8 +138,9 @@ class SendQueue {
   RecordRing kept_;  ///< out, and not taken yet; in their order on the wire
   std::uint64_t taken_ = 0;
   bool keeps_ = false;
-  std::size_t parts_ = 0;     ///< in the ring
-  std::size_t messages_ = 0;  ///< in the ring
+  std::size_t parts_ = 0;         ///< in the ring
+  std::size_t messages_ = 0;      ///< in the ring
+  std::uint64_t pieces_out_ = 0;  ///< bytes, since another tensor went out
   std::uint64_t begun_ = 0;
   std::atomic<std::uint64_t> sent_{0};
   bool was_urgent_ = false;

@@ -23,13 +23,6 @@ constexpr std::chrono::milliseconds kDrainTimeout{1000};
 constexpr std::chrono::milliseconds kUntilWhy{1000};
 constexpr std::chrono::milliseconds kUntilLast{100};
 constexpr std::chrono::milliseconds kEndings{10};
-/// How often rails are checked for silence, and how long that is borne while another rail works: a
-/// part of WEFT_DEAD_AFTER, within limits.
-constexpr std::chrono::milliseconds kRailCheck{50};
-constexpr int kRailPatience = 20;
-constexpr std::chrono::milliseconds kLeastRailPatience{200};
-constexpr std::chrono::milliseconds kMostRailPatience{2000};
-
 constexpr const char* kLinkHint =
     "is its host up, and the network between the hosts? WEFT_DEAD_AFTER sets how long a silence is "
     "borne";
@@ -234,54 +227,6 @@ Pipe TcpFabric::pipe_of(const Partner& partner, DataConnection connection) const
   if (connection.was_called)
     return {std::move(connection.socket), RecordCipher(keys.to_client, keys.to_server)};
   return {std::move(connection.socket), RecordCipher(keys.to_server, keys.to_client)};
-}
-
-void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
-  switch (event.kind) {
-    case RailEvent::Kind::none:
-      return;
-    case RailEvent::Kind::path_lost:
-      return on_broke(partner, true, event.status);
-    case RailEvent::Kind::up:
-      partner.channel->counters().rails_back.add(1);
-      local_.log->info(Subsystem::path, "rail {} to rank {} is back", event.rail, partner.rank);
-      return;
-    case RailEvent::Kind::replaced: {
-      RailEvent part = event;
-      part.kind = RailEvent::Kind::down;
-      on_rail(partner, part);
-      part.kind = RailEvent::Kind::up;
-      return on_rail(partner, part);
-    }
-    case RailEvent::Kind::down:
-      partner.channel->counters().rails_lost.add(1);
-      local_.log->warn(Subsystem::path,
-                       "rail {} to rank {} ({}) is lost, its share goes by the others: {}",
-                       event.rail, partner.rank, text(event.address), event.why);
-      if (local_.rank > partner.rank)
-        connector_.call_again_for_data(partner.rank, static_cast<int>(event.rail), event.address);
-  }
-}
-
-void TcpFabric::tell_rails(const Partner& partner) {
-  std::string list;
-  for (const RailReport& rail : partner.channel->rails())
-    list += fmt::format("{}{} to {}", list.empty() ? "" : ", ", rail.own, rail.peer);
-  local_.log->info(Subsystem::path, "rails to rank {}: {}", partner.rank, list);
-}
-
-void TcpFabric::check_rails() {
-  using std::chrono::milliseconds;
-  const auto now = Clock::now();
-  const auto since_last = now - std::exchange(rails_checked_, now);
-  // This process may have been stopped.
-  if (since_last > 4 * kRailCheck) return;
-  const auto patience = std::clamp<std::chrono::nanoseconds>(
-      dead_after_.value_or(kRailPatience * kMostRailPatience) / kRailPatience, kLeastRailPatience,
-      kMostRailPatience);
-  for (Partner& partner : partners_)
-    if (partner.channel != nullptr && partner.is_connected && !partner.has_ended)
-      on_rail(partner, partner.channel->check_rails(since_last, patience));
 }
 
 void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {

@@ -67,8 +67,11 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void if_complete(Partner& partner);
   void up(Partner& partner, std::vector<Pipe> rails);
   Pipe pipe_of(const Partner& partner, DataConnection connection) const;
+  // fabric_rails.cpp
   void on_rail(Partner& partner, const RailEvent& event);
   void check_rails();
+  /// How often rails are checked for silence.
+  static constexpr std::chrono::milliseconds kRailCheck{50};
   void tell_rails(const Partner& partner);
   void connect_to_itself(Partner& partner);
   void take_messages(Partner& partner);

@@ -42,36 +42,47 @@ bool is_taken(const std::string& name) {
 
 }  // namespace
 
-CongestionControl::CongestionControl(std::string_view asked, Log& log)
-    : CongestionControl(asked, system_name(), is_taken, log) {}
+CongestionControl::CongestionControl(std::string_view asked)
+    : CongestionControl(asked, system_name(), is_taken) {}
 
 CongestionControl::CongestionControl(std::string_view asked, const std::string& system,
-                                     const Takes& takes, Log& log) {
+                                     const Takes& takes) {
   if (asked == "system") return;
   if (asked != "auto") {
-    name_ = takes(std::string(asked)) ? asked : "";
-    if (name_.empty())
-      log.warn(Subsystem::path,
-               "WEFT_TCP_CONGESTION={}: this host does not have it or does not allow it, "
-               "connections have {}; sysctl net.ipv4.tcp_allowed_congestion_control lists what is "
-               "allowed",
-               asked, system);
+    if (takes(std::string(asked))) {
+      name_ = asked;
+      return;
+    }
+    is_warning_ = true;
+    words_ = fmt::format(
+        "WEFT_TCP_CONGESTION=\"{}\": this host does not have it or does not allow it, connections "
+        "have {}; sysctl net.ipv4.tcp_allowed_congestion_control lists what is allowed",
+        asked, system);
     return;
   }
   if (!system.starts_with("bbr")) return;
   for (const char* const other : {"cubic", "reno"}) {
     if (!takes(other)) continue;
     name_ = other;
-    log.info(Subsystem::path,
-             "TCP connections have {} in place of the system's {}, whose pacing delays answers; "
-             "WEFT_TCP_CONGESTION=system leaves it",
-             other, system);
+    words_ = fmt::format(
+        "TCP connections have {} in place of the system's {}, whose pacing delays answers; "
+        "WEFT_TCP_CONGESTION=system leaves it",
+        other, system);
     return;
   }
-  log.warn(Subsystem::path,
-           "the system's congestion control is {}, whose pacing delays answers, and no other is "
-           "allowed; sysctl net.ipv4.tcp_congestion_control=cubic changes it",
-           system);
+  is_warning_ = true;
+  words_ = fmt::format(
+      "the system's congestion control is {}, whose pacing delays answers, and no other is "
+      "allowed; sysctl net.ipv4.tcp_congestion_control=cubic changes it",
+      system);
+}
+
+void CongestionControl::tell(Log& log) const {
+  if (words_.empty()) return;
+  if (is_warning_)
+    log.warn(Subsystem::path, "{}", words_);
+  else
+    log.info(Subsystem::path, "{}", words_);
 }
 
 void CongestionControl::apply(int socket) const noexcept {

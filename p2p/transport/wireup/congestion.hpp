@@ -18,12 +18,13 @@ class CongestionControl {
 
   /// The system's.
   CongestionControl() = default;
-  /// `asked`: WEFT_TCP_CONGESTION. Says in the log what it replaces and what it can't have.
-  CongestionControl(std::string_view asked, Log& log);
+  /// `asked`: WEFT_TCP_CONGESTION.
+  explicit CongestionControl(std::string_view asked);
   /// The same for tests: `system` is what sockets have.
-  CongestionControl(std::string_view asked, const std::string& system, const Takes& takes,
-                    Log& log);
+  CongestionControl(std::string_view asked, const std::string& system, const Takes& takes);
 
+  /// Says what it replaces, or what it can't have.
+  void tell(Log& log) const;
   /// Before the socket connects or listens: connections inherit it from their listener, and the
   /// pacing of one that has begun would stay.
   void apply(int socket) const noexcept;
@@ -32,6 +33,8 @@ class CongestionControl {
 
  private:
   std::string name_;
+  std::string words_;  ///< for the log; empty: there is nothing to tell
+  bool is_warning_ = false;
 };
 
 }  // namespace weft::p2p

@@ -66,7 +66,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       encrypts(config.flag(Setting::encrypt)),
       has_rails(config.integer(Setting::rails).value_or(1) > 1),
       interface(config.text(Setting::iface)),
-      congestion(config.text(Setting::tcp_congestion), *local_rank.log),
+      congestion(config.text(Setting::tcp_congestion)),
       why_silent("silent for " + seconds(dead_after)),
       acceptor(thread, *local_rank.log, local_rank.rejected_connections,
                std::min<nanoseconds>(kPatience, init_timeout),
@@ -339,6 +339,7 @@ ConnectorAddress Connector::listen() {
   self.own.port = self.acceptor.listen(ips);
   self.own.count = static_cast<std::uint16_t>(ips.size());
   std::copy(ips.begin(), ips.end(), self.own.ips.begin());
+  self.congestion.tell(*self.local.log);
   self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
                        text(self.own));
   return self.own;
@@ -390,6 +391,10 @@ void Connector::drop(int rank, const std::string& why) {
 
 bool Connector::is_met(int rank) const noexcept {
   return implementation_->peer(rank).state == Implementation::State::met;
+}
+
+std::size_t Connector::ways_to(int rank) const {
+  return implementation_->addresses_of(implementation_->peer(rank)).size();
 }
 
 }  // namespace weft::p2p

@@ -97,6 +97,8 @@ class Connector {
   /// Gives the rank up and tells it why, in case that it lives; no event follows.
   void drop(int rank, const std::string& why);
   bool is_met(int rank) const noexcept;
+  /// The number of addresses by which this rank may call that one.
+  std::size_t ways_to(int rank) const;
 
  private:
   struct Implementation;

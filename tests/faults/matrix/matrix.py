@@ -5,7 +5,7 @@ Usage: matrix.py [--full] [--only TEXT] [--texts] [--ends SECONDS] PROGRAM MPIRU
        tests/hosts/hosts -w 2 -- matrix.py ... : the same with rank 0 on another host than the others; the
        ranks use the second network, which is cut
 
---full, or WEFT_TEST_FULL=1: all cells instead of a cut. --only: cells whose line holds TEXT. --texts: print
+--full, or WEFT_TEST_FULL=1: all cells instead of a cut. --only: of these, cells whose line holds TEXT. --texts: print
 the errors. --ends: how soon after a death the others must have ended (default: 1 s).
 
 A rank's recorder tells when the rank saw another's end, which must be soon (SEEN_HERE_S and so on). A busy machine that
@@ -209,7 +209,7 @@ def main():
     given = arguments()
     enter_room(given.program)
     hosts = int(os.environ.get("HOSTS", "1"))
-    cells = all_cells(hosts) if given.full or given.only else quick_cells(hosts)
+    cells = all_cells(hosts) if given.full else quick_cells(hosts)
     cells = [cell for cell in cells if given.only in str(cell)]
     failures = 0
     began = time.monotonic()
