@@ -46,6 +46,7 @@ weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
 weft_apart(tests/threads/collectives ../verbs/allocation_count.cpp disagreements_test.cpp stops_test.cpp
            progress_registry_test.cpp)
 weft_apart(tests/threads/messages ../verbs/allocation_count.cpp)
+weft_apart(tests/threads/tracing ../verbs/allocation_count.cpp aligned_memory.cpp)
 weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkpoint_test.cpp
            training_test.cpp)
 weft_apart(tests/threads/rendezvous lent_memory_test.cpp)

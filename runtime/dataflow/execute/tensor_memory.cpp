@@ -9,31 +9,29 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-class PlainStorage final : public Storage {
- public:
-  explicit PlainStorage(std::size_t bytes)
-      : Storage(
-            static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment)),
-            bytes, nullptr) {}
-  ~PlainStorage() override { ::operator delete(data(), kAlignment); }
-  PlainStorage(const PlainStorage&) = delete;
-  PlainStorage& operator=(const PlainStorage&) = delete;
-};
-
 }  // namespace
+
+PlainStorage::PlainStorage(std::size_t bytes)
+    : Storage(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment)),
+              bytes, nullptr) {}
+
+PlainStorage::~PlainStorage() { ::operator delete(data(), kAlignment); }
 
 Tensor plain_tensor(DType dtype, const Shape& shape) {
   const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
   return {std::make_shared<PlainStorage>(bytes), 0, dtype, shape};
 }
 
-Tensor copy_of(const Tensor& tensor) {
-  const Tensor copy = plain_tensor(tensor.dtype(), tensor.shape());
-  std::byte* to = copy.data();
-  for_each_run(tensor, [&](const std::byte* from, std::size_t bytes) {
+void copy_elements(const Tensor& tensor, std::byte* to) noexcept {
+  for_each_run(tensor, [&to](const std::byte* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     to += bytes;
   });
+}
+
+Tensor copy_of(const Tensor& tensor) {
+  const Tensor copy = plain_tensor(tensor.dtype(), tensor.shape());
+  copy_elements(tensor, copy.data());
   return copy;
 }
 

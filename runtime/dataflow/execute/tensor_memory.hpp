@@ -1,6 +1,7 @@
 // The memory of a part's tensors.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "runtime/dataflow/execute/program.hpp"
@@ -8,8 +9,20 @@
 
 namespace weft::dataflow {
 
-/// A tensor in plain memory, 64-byte aligned. Throws std::bad_alloc.
+/// Plain memory, 64-byte aligned.
+class PlainStorage : public Storage {
+ public:
+  /// Throws std::bad_alloc.
+  explicit PlainStorage(std::size_t bytes);
+  ~PlainStorage() override;
+  PlainStorage(const PlainStorage&) = delete;
+  PlainStorage& operator=(const PlainStorage&) = delete;
+};
+
+/// A tensor in plain memory. Throws std::bad_alloc.
 Tensor plain_tensor(DType dtype, const Shape& shape);
+/// Writes the tensor's elements to `to`, in row-major order.
+void copy_elements(const Tensor& tensor, std::byte* to) noexcept;
 /// A dense copy in plain memory.
 Tensor copy_of(const Tensor& tensor);
 

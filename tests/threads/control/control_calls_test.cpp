@@ -14,6 +14,7 @@
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/executor.hpp"
 #include "weft/pslib.hpp"
+#include "weft/tracing.hpp"
 #include "weft/weft.hpp"
 
 namespace weft::tests {
@@ -44,6 +45,7 @@ struct Ground {
     reader.emplace(
         pslib::Reader::join("model", place.reader(), Deadline::after(std::chrono::seconds(5))));
     executor.emplace(world, dataflow::Graph(), dataflow::Kernels());
+    tracer.emplace(world);
   }
   static Deadline soon() { return Deadline::after(std::chrono::milliseconds(200)); }
   std::string path(const char* name) const { return (folder.path() / name).string(); }
@@ -65,6 +67,7 @@ struct Ground {
   std::optional<pslib::Publication> publication;
   std::optional<pslib::Reader> reader;
   std::optional<dataflow::Executor> executor;
+  std::optional<dataflow::TracingAllocator> tracer;
 };
 
 struct ControlCall {
@@ -218,6 +221,23 @@ const std::vector<ControlCall>& calls() {
       {"Executor::feed", [](Ground& g) { (void)g.executor->feed("none"); }},
       {"Executor::variable", [](Ground& g) { (void)g.executor->variable("none"); }},
       {"Executor::report", [](Ground& g) { (void)g.executor->report(); }},
+      {"TracingAllocator::TracingAllocator",
+       [](Ground& g) { (void)dataflow::TracingAllocator(g.world, {.max_sites = 0}); }},
+      {"TracingAllocator::enter", [](Ground& g) { (void)g.tracer->enter(kLong); }},
+      {"TracingAllocator::enter", [](Ground& g) { (void)g.tracer->enter("node"); }},
+      {"TracingAllocator::allocate", [](Ground& g) { (void)g.tracer->allocate(DType::f32, {1}); }},
+      {"TracingAllocator::allocate",
+       [](Ground& g) {
+         const auto running = g.tracer->enter("node");
+         (void)g.tracer->allocate(DType::f64, Shape{Shape::kMaxElements});
+       }},
+      {"TracingAllocator::to_send", [](Ground& g) { (void)g.tracer->to_send(Tensor()); }},
+      {"TracingAllocator::mark_cut",
+       [](Ground& g) { g.tracer->mark_cut("node", std::numeric_limits<std::uint32_t>::max()); }},
+      {"TracingAllocator::next_step", [](Ground& g) { g.tracer->next_step(); }},
+      {"TracingAllocator::report", [](Ground& g) { (void)g.tracer->report(); }},
+      {"TracingReport::text", [](Ground&) { (void)dataflow::TracingReport().text(); }},
+      {"TracingReport::json", [](Ground&) { (void)dataflow::TracingReport().json(); }},
       {"Kernels::add", [](Ground&) { dataflow::Kernels().add("Relu", {}); }},
       {"KernelCall::KernelCall",
        [](Ground&) { const dataflow::KernelCall call(dataflow::Node(), {}, {}); }},

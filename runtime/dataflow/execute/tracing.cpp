@@ -1,0 +1,134 @@
+#include "weft/tracing.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/control_call.hpp"
+#include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
+#include "runtime/dataflow/execute/tensor_memory.hpp"
+#include "runtime/dataflow/execute/tracing_state.hpp"
+#include "runtime/world/world_state.hpp"
+#include "weft/world.hpp"
+
+namespace weft::dataflow {
+namespace {
+
+/// The latest of this thread, of any allocator.
+thread_local RunningNode* innermost = nullptr;
+
+/// Plain memory that the world registers on its own, when it is first put.
+Tensor adopted_tensor(World& world, DType dtype, const Shape& shape) {
+  const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  const auto storage = std::make_shared<PlainStorage>(bytes);
+  return world.adopt(std::shared_ptr<void>(storage, storage->data()), dtype, shape);
+}
+
+/// The error of an allocation of `node` that is being handled.
+[[noreturn]] void fail_for(const std::string& node) {
+  throw Error(altered(caught_status(), [&](ErrorDetail& detail) {
+    detail.operation = "allocate";
+    if (detail.message.find('"' + node + '"') == std::string::npos)
+      detail.message = fmt::format("node \"{}\": {}", node, detail.message);
+  }));
+}
+
+}  // namespace
+
+RunningNode::RunningNode(std::shared_ptr<detail::TracingState> state,
+                         detail::TracedNode& node) noexcept
+    : state_(std::move(state)), node_(node), outer_(std::exchange(innermost, this)) {}
+
+RunningNode::~RunningNode() {
+  innermost = outer_;
+  state_->end(node_);
+}
+
+TracingAllocator::TracingAllocator(World& world, const TracingOptions& options) : world_(&world) {
+  WorldAccess::state(world).refuse_fork("tracing");
+  if (options.mode > TracingMode::off || options.max_sites == 0)
+    throw_error(Code::bad_argument, "tracing",
+                fmt::format("there is no mode {}, or {} is no number of sites",
+                            static_cast<int>(options.mode), options.max_sites),
+                "use a value of TracingMode, and max_sites above 0");
+  control_call("tracing", [&] { state_ = std::make_shared<detail::TracingState>(options); });
+}
+
+TracingAllocator::TracingAllocator(TracingAllocator&&) noexcept = default;
+TracingAllocator& TracingAllocator::operator=(TracingAllocator&&) noexcept = default;
+TracingAllocator::~TracingAllocator() = default;
+
+RunningNode TracingAllocator::enter(std::string_view node) {
+  detail::TracedNode& entered =
+      control_call("tracing", [&]() -> detail::TracedNode& { return state_->node(node); });
+  state_->start(entered);
+  return RunningNode(state_, entered);
+}
+
+Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
+  WorldAccess::state(*world_).refuse_fork("allocate");
+  RunningNode* running = innermost;
+  while (running != nullptr && running->state_ != state_) running = running->outer_;
+  if (running == nullptr)
+    throw_error(Code::bad_argument, "allocate", "this thread runs no node of this allocator",
+                "hold the result of enter() while the node runs");
+  check_dtype("allocate", dtype);
+  try {
+    detail::Site& site = state_->site(running->node_, running->next_);
+    const detail::SiteMemory memory = state_->memory_of(site);
+    Tensor tensor = memory == detail::SiteMemory::plain   ? state_->plain_tensor(site, dtype, shape)
+                    : memory == detail::SiteMemory::arena ? world_->allocate(dtype, shape)
+                                                          : adopted_tensor(*world_, dtype, shape);
+    state_->count_allocation(site, memory);
+    ++running->next_;
+    return tensor;
+  } catch (...) {
+    fail_for(running->node_.name);
+  }
+}
+
+Tensor TracingAllocator::to_send(const Tensor& tensor) {
+  const p2p::LocalRank& local = WorldAccess::state(*world_).local;
+  WorldAccess::state(*world_).refuse_fork("to_send");
+  return control_call("to_send", [&] {
+    if (lacks_memory(tensor))
+      throw_error(Code::bad_argument, "to_send", no_memory("the tensor", tensor), kGiveMemory);
+    detail::Site* const site = state_->site_of(tensor);
+    if (site != nullptr) state_->note_sent(*site);
+    const bool is_reached = tensor.bytes() == 0 || tensor.arena() == local.data.get() ||
+                            (site == nullptr && local.locate(tensor));
+    if (site == nullptr && !is_reached)
+      throw_error(Code::bad_argument, "to_send",
+                  fmt::format("{} is in memory that neither this allocator nor its world gave",
+                              tensor.text()),
+                  "send what allocate() gave, or a part of it; put memory of your own directly");
+    const bool must_copy = tensor.bytes() > 0 && state_->mode() == TracingMode::off;
+    Tensor sent = tensor;
+    if (must_copy || !is_reached) {
+      sent = world_->allocate(tensor.dtype(), tensor.shape());
+      copy_elements(tensor, sent.data());
+      state_->count_copy(site, sent.bytes());
+    }
+    state_->count_send();
+    return sent;
+  });
+}
+
+void TracingAllocator::mark_cut(std::string_view node, std::uint32_t allocation) {
+  control_call("tracing", [&] { state_->mark_cut(state_->site(state_->node(node), allocation)); });
+}
+
+void TracingAllocator::next_step() { state_->next_step(); }
+
+TracingCounters TracingAllocator::counters() const noexcept { return state_->counters(); }
+
+TracingReport TracingAllocator::report() const {
+  return control_call("tracing", [&] {
+    TracingReport report = state_->report();
+    report.rank = world_->rank();
+    return report;
+  });
+}
+
+}  // namespace weft::dataflow
