@@ -112,8 +112,9 @@ class [[nodiscard]] WEFT_API RunningNode {
 ///     ...
 ///     tracer.next_step();
 ///
-/// Must be destroyed before its world; tensors may outlive both. Thread-safety: every member may be
-/// called concurrently, except destruction; a node runs on one thread at a time.
+/// Must be destroyed before its world; tensors may outlive both. In a fork of the process every
+/// call that may throw fails with Code::forked. Thread-safety: every member may be called
+/// concurrently, except destruction; a node runs on one thread at a time.
 class WEFT_API TracingAllocator {
  public:
   /// Throws Error: bad_argument (`options`), forked.

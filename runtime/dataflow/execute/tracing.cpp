@@ -18,6 +18,9 @@ namespace {
 /// The latest of this thread, of any allocator.
 thread_local RunningNode* innermost = nullptr;
 
+/// Before any mutex, which a thread may hold that does not exist in the fork.
+void refuse_fork(World& world) { WorldAccess::state(world).refuse_fork("tracing"); }
+
 /// Plain memory that the world registers on its own, when it is first put.
 Tensor adopted_tensor(World& world, DType dtype, const Shape& shape) {
   const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
@@ -46,7 +49,7 @@ RunningNode::~RunningNode() {
 }
 
 TracingAllocator::TracingAllocator(World& world, const TracingOptions& options) : world_(&world) {
-  WorldAccess::state(world).refuse_fork("tracing");
+  refuse_fork(world);
   if (options.mode > TracingMode::off || options.max_sites == 0)
     throw_error(Code::bad_argument, "tracing",
                 fmt::format("there is no mode {}, or {} is no number of sites",
@@ -60,6 +63,7 @@ TracingAllocator& TracingAllocator::operator=(TracingAllocator&&) noexcept = def
 TracingAllocator::~TracingAllocator() = default;
 
 RunningNode TracingAllocator::enter(std::string_view node) {
+  refuse_fork(*world_);
   detail::TracedNode& entered =
       control_call("tracing", [&]() -> detail::TracedNode& { return state_->node(node); });
   state_->start(entered);
@@ -67,7 +71,7 @@ RunningNode TracingAllocator::enter(std::string_view node) {
 }
 
 Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
-  WorldAccess::state(*world_).refuse_fork("allocate");
+  refuse_fork(*world_);
   RunningNode* running = innermost;
   while (running != nullptr && running->state_ != state_) running = running->outer_;
   if (running == nullptr)
@@ -90,7 +94,7 @@ Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
 
 Tensor TracingAllocator::to_send(const Tensor& tensor) {
   const p2p::LocalRank& local = WorldAccess::state(*world_).local;
-  WorldAccess::state(*world_).refuse_fork("to_send");
+  refuse_fork(*world_);
   return control_call("to_send", [&] {
     if (lacks_memory(tensor))
       throw_error(Code::bad_argument, "to_send", no_memory("the tensor", tensor), kGiveMemory);
@@ -116,14 +120,19 @@ Tensor TracingAllocator::to_send(const Tensor& tensor) {
 }
 
 void TracingAllocator::mark_cut(std::string_view node, std::uint32_t allocation) {
+  refuse_fork(*world_);
   control_call("tracing", [&] { state_->mark_cut(state_->site(state_->node(node), allocation)); });
 }
 
-void TracingAllocator::next_step() { state_->next_step(); }
+void TracingAllocator::next_step() {
+  refuse_fork(*world_);
+  state_->next_step();
+}
 
 TracingCounters TracingAllocator::counters() const noexcept { return state_->counters(); }
 
 TracingReport TracingAllocator::report() const {
+  refuse_fork(*world_);
   return control_call("tracing", [&] {
     TracingReport report = state_->report();
     report.rank = world_->rank();

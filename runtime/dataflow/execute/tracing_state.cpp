@@ -53,6 +53,7 @@ class PoolAllocator {
 }  // namespace
 
 BlockPool::~BlockPool() {
+  if (fork_mark_.forked()) return;
   while (free_ != nullptr) ::operator delete(std::exchange(free_, free_->next));
 }
 
@@ -65,6 +66,7 @@ void* BlockPool::take(std::size_t bytes) {
 }
 
 void BlockPool::give_back(void* block) noexcept {
+  if (fork_mark_.forked()) return;
   const std::lock_guard lock(mutex_);
   free_ = new (block) Free{free_};
 }

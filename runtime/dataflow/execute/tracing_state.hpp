@@ -12,6 +12,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/os/fork_mark.hpp"
 #include "weft/tracing.hpp"
 
 namespace weft::dataflow::detail {
@@ -37,9 +38,11 @@ struct TracedNode {
 };
 
 /// Recycles blocks of one size, so that tensors that come and go cost no allocation but their own
-/// memory's. Thread-safe.
+/// memory's. In a fork, where a thread that does not exist there may hold the mutex, blocks are
+/// left as they are. Thread-safe.
 class BlockPool {
  public:
+  /// Throws Error(system).
   BlockPool() = default;
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -53,6 +56,7 @@ class BlockPool {
   struct Free {
     Free* next;
   };
+  const os::ForkMark fork_mark_;
   std::mutex mutex_;
   Free* free_ = nullptr;
 };

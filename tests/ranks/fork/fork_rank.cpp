@@ -20,6 +20,7 @@
 #include "tests/ranks/checks.hpp"
 #include "weft/pslib.hpp"
 #include "weft/rendezvous.hpp"
+#include "weft/tracing.hpp"
 
 namespace {
 
@@ -48,10 +49,13 @@ struct Rank {
         tensor(w.allocate(kPut.dtype, kPut.shape)),
         adopted(w.adopt(own.data(), DType::u8, {64}, {})),
         container({1, 2, 3}, &w.memory()),
+        tracer(w),
         rendezvous(Rendezvous::open(w)),
         server(w),
         table(server.table("model", {{"w", {64}}}, pslib::Optimizer::sgd(0.1F))) {
     table.initialize().or_throw();
+    const auto running = tracer.enter("node");
+    traced = tracer.allocate(DType::f32, {8});
   }
 
   /// One exchange with the other rank, over every kind of slot.
@@ -86,6 +90,8 @@ struct Rank {
   std::array<std::uint8_t, 64> own{};
   Tensor adopted;
   std::pmr::vector<int> container;
+  dataflow::TracingAllocator tracer;
+  Tensor traced;
   Rendezvous rendezvous;
   pslib::ParameterServer server;
   pslib::Table table;
@@ -201,6 +207,19 @@ void check_pslib(Rank& rank, Checks& checks) {
                 }));
 }
 
+void check_tracing(Rank& rank, Checks& checks) {
+  dataflow::TracingAllocator& tracer = rank.tracer;
+  expect_forked(checks, "tracing", thrown_by([&] { dataflow::TracingAllocator(rank.world); }));
+  expect_forked(checks, "enter", thrown_by([&] { (void)tracer.enter("node"); }));
+  expect_forked(checks, "traced allocate",
+                thrown_by([&] { (void)tracer.allocate(DType::u8, {1}); }));
+  expect_forked(checks, "to_send", thrown_by([&] { (void)tracer.to_send(rank.traced); }));
+  expect_forked(checks, "mark_cut", thrown_by([&] { tracer.mark_cut("node", 0); }));
+  expect_forked(checks, "next_step", thrown_by([&] { tracer.next_step(); }));
+  expect_forked(checks, "tracing report", thrown_by([&] { (void)tracer.report(); }));
+  checks.expect(tracer.counters().plain_allocations == 1, "counters are readable in a fork");
+}
+
 enum class End { by_return, by_exit, at_once, by_abort, by_touch };
 
 /// The child's part; by_return returns, so that every destructor runs.
@@ -212,6 +231,7 @@ void run_child(Rank& rank, End end) {
   check_slots(rank, checks);
   check_rendezvous(rank, checks);
   check_pslib(rank, checks);
+  check_tracing(rank, checks);
   if (!checks.passed()) _exit(1);
   switch (end) {
     case End::by_return:
