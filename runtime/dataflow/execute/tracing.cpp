@@ -21,9 +21,19 @@ thread_local RunningNode* innermost = nullptr;
 /// Before any mutex, which a thread may hold that does not exist in the fork.
 void refuse_fork(World& world) { WorldAccess::state(world).refuse_fork("tracing"); }
 
+/// Throws Error(exhausted) for a size that is asked by mistake.
+std::size_t checked_bytes(DType dtype, const Shape& shape) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 52;
+  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  if (bytes > kMost)
+    throw_error(Code::exhausted, "allocate",
+                fmt::format("{}{} is more than any machine addresses", name(dtype), shape.text()),
+                "allocate a smaller tensor");
+  return bytes;
+}
+
 /// Plain memory that the world registers on its own, when it is first put.
-Tensor adopted_tensor(World& world, DType dtype, const Shape& shape) {
-  const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+Tensor adopted_tensor(World& world, std::size_t bytes, DType dtype, const Shape& shape) {
   const auto storage = std::make_shared<PlainStorage>(bytes);
   return world.adopt(std::shared_ptr<void>(storage, storage->data()), dtype, shape);
 }
@@ -79,11 +89,13 @@ Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
                 "hold the result of enter() while the node runs");
   check_dtype("allocate", dtype);
   try {
+    const std::size_t bytes = checked_bytes(dtype, shape);
     detail::Site& site = state_->site(running->node_, running->next_);
     const detail::SiteMemory memory = state_->memory_of(site);
-    Tensor tensor = memory == detail::SiteMemory::plain   ? state_->plain_tensor(site, dtype, shape)
-                    : memory == detail::SiteMemory::arena ? world_->allocate(dtype, shape)
-                                                          : adopted_tensor(*world_, dtype, shape);
+    Tensor tensor =
+        memory == detail::SiteMemory::plain   ? state_->plain_tensor(site, bytes, dtype, shape)
+        : memory == detail::SiteMemory::arena ? world_->allocate(dtype, shape)
+                                              : adopted_tensor(*world_, bytes, dtype, shape);
     state_->count_allocation(site, memory);
     ++running->next_;
     return tensor;

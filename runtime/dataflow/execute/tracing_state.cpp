@@ -134,8 +134,7 @@ void TracingState::count_allocation(Site& site, SiteMemory memory) noexcept {
   ++site.allocations;
 }
 
-Tensor TracingState::plain_tensor(Site& site, DType dtype, const Shape& shape) {
-  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+Tensor TracingState::plain_tensor(Site& site, std::size_t bytes, DType dtype, const Shape& shape) {
   auto storage = std::allocate_shared<TracedStorage>(
       PoolAllocator<TracedStorage>(shared_from_this()), bytes, *this, site);
   return {std::move(storage), 0, dtype, shape};

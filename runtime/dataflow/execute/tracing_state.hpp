@@ -77,7 +77,7 @@ class TracingState : public std::enable_shared_from_this<TracingState> {
   SiteMemory memory_of(Site& site) noexcept;
   void count_allocation(Site& site, SiteMemory memory) noexcept;
   /// A tensor in plain memory that leads to `site`. Throws std::bad_alloc.
-  Tensor plain_tensor(Site& site, DType dtype, const Shape& shape);
+  Tensor plain_tensor(Site& site, std::size_t bytes, DType dtype, const Shape& shape);
   /// The site of a tensor in plain memory; null for other tensors. Throws Error(bad_argument) for
   /// one of another allocator.
   Site* site_of(const Tensor& tensor) const;
