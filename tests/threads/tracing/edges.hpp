@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "tests/threads/tracing/traced.hpp"
 
 namespace weft::dataflow::traced {

@@ -1,8 +1,11 @@
 // Bad input to a TracingAllocator: typed errors that name what is wrong.
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/threads/tracing/traced.hpp"
 

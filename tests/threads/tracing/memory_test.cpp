@@ -1,8 +1,12 @@
 // The memory of traced tensors, and what the allocator's own bookkeeping costs.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <memory_resource>
 #include <optional>
+#include <vector>
 
 #include "tests/threads/tracing/aligned_memory.hpp"
 #include "tests/threads/tracing/traced.hpp"

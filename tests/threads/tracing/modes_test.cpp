@@ -1,6 +1,10 @@
 // The ways that tracing is compared with, and the report.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/threads/tracing/traced.hpp"

@@ -1,7 +1,13 @@
 // Sites: how a tensor that is sent leads back to its allocation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/threads/tracing/aligned_memory.hpp"
 #include "tests/threads/tracing/traced.hpp"
