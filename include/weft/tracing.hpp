@@ -134,13 +134,13 @@ class WEFT_API TracingAllocator {
   /// sites than `max_sites`; names the node), forked.
   Tensor allocate(DType dtype, const Shape& shape);
 
-  /// A tensor of the same elements that no put has to copy: `tensor` itself where it lies in the
-  /// arena, in memory that was registered one by one, or in other memory that the world reaches
-  /// without a copy (World::allocate, World::adopt); otherwise a dense copy in the arena, counted.
-  /// A tensor that outlives steps may be replaced by the result, and is copied once then. With
-  /// TracingMode::off always a copy. Throws Error: bad_argument (a tensor without memory, of
-  /// memory that neither this allocator nor the world gave, or of another allocator), exhausted,
-  /// forked.
+  /// A tensor of the same elements that no put has to copy, except for strides into a dynamic slot:
+  /// `tensor` itself where it lies in the arena, in memory that was registered one by one, or in
+  /// other memory that the world reaches without a copy (World::allocate, World::adopt); otherwise
+  /// a dense copy in the arena, counted. A tensor that outlives steps may be replaced by the
+  /// result, and is copied once then. With TracingMode::off always a copy. Throws Error:
+  /// bad_argument (a tensor without memory, of memory that neither this allocator nor the world
+  /// gave, or of another allocator), exhausted, forked.
   Tensor to_send(const Tensor& tensor);
 
   /// Names a site whose tensors cross ranks, for TracingMode::cut_edges: its later allocations are
@@ -152,6 +152,7 @@ class WEFT_API TracingAllocator {
   /// a node that still runs.
   void next_step();
 
+  /// Exact while no other call is under way.
   TracingCounters counters() const noexcept;
   /// Throws Error(exhausted).
   TracingReport report() const;
