@@ -26,8 +26,8 @@ function(weft_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 60)
   endif()
-  # Under a sanitizer limits are wide, and most programs wait more than they compute.
-  if(TEST_ONE_THREAD OR TEST_SUITE STREQUAL "unit" OR WEFT_SANITIZE)
+  # Under a sanitizer limits are wide, and most programs of the suite threads wait more than they compute.
+  if(TEST_ONE_THREAD OR TEST_SUITE STREQUAL "unit" OR (WEFT_SANITIZE AND TEST_SUITE STREQUAL "threads"))
     set(processors 1)
   else()
     set(processors 2)

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -49,20 +48,18 @@ void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
 void TcpFabric::tell_rails(const Partner& partner) {
   const std::vector<RailReport> rails = partner.channel->rails();
   std::string list;
-  std::set<std::string> ends;
-  for (const RailReport& rail : rails) {
+  for (const RailReport& rail : rails)
     list += fmt::format("{}{} to {}", list.empty() ? "" : ", ", rail.own, rail.peer);
-    ends.insert(rail.peer);
-  }
   local_.log->info(Subsystem::path, "rails to rank {}: {}", partner.rank, list);
   // The one that calls knows where it called.
-  const std::size_t wanted =
-      local_.rank > partner.rank ? std::min(rails.size(), connector_.ways_to(partner.rank)) : 0;
-  if (ends.size() < wanted)
-    local_.log->warn(Subsystem::path,
-                     "{} rails to rank {} go by {} of {} networks: the others did not answer when "
-                     "they were connected, and this job leaves them out",
-                     rails.size(), partner.rank, ends.size(), wanted);
+  for (std::size_t i = 0; i < rails.size() && local_.rank > partner.rank; ++i) {
+    const std::string wanted = text(connector_.address_for_data(partner.rank, static_cast<int>(i)));
+    if (rails[i].peer != wanted)
+      local_.log->warn(
+          Subsystem::path,
+          "rail {} to rank {} goes by {}: {} did not answer, and this job leaves it out", i,
+          partner.rank, rails[i].peer, wanted);
+  }
 }
 
 void TcpFabric::check_rails() {

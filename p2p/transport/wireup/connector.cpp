@@ -89,7 +89,6 @@ void Connector::Implementation::begin(int rank, State how) {
   if (how == State::calling) call(rank);
 }
 
-/// By networks that the user has named, where the peer is on one of them.
 std::vector<IpAddress> Connector::Implementation::addresses_of(const Peer& server) const {
   return sort_by_reachability(server.address, own_addresses, interface != "auto");
 }
@@ -393,8 +392,9 @@ bool Connector::is_met(int rank) const noexcept {
   return implementation_->peer(rank).state == Implementation::State::met;
 }
 
-std::size_t Connector::ways_to(int rank) const {
-  return implementation_->addresses_of(implementation_->peer(rank)).size();
+IpAddress Connector::address_for_data(int rank, int rail) const {
+  const auto ips = implementation_->addresses_of(implementation_->peer(rank));
+  return ips.empty() ? IpAddress{} : ips[static_cast<std::size_t>(rail) % ips.size()];
 }
 
 }  // namespace weft::p2p

@@ -97,8 +97,8 @@ class Connector {
   /// Gives the rank up and tells it why, in case that it lives; no event follows.
   void drop(int rank, const std::string& why);
   bool is_met(int rank) const noexcept;
-  /// The number of addresses by which this rank may call that one.
-  std::size_t ways_to(int rank) const;
+  /// Where call_for_data() calls first. That rank has an address.
+  IpAddress address_for_data(int rank, int rail) const;
 
  private:
   struct Implementation;

@@ -46,6 +46,7 @@ struct Connector::Implementation {
   Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
   void begin(int rank, State how);
   void call(int rank);
+  /// By networks that the user has named, where the peer is on one of them.
   std::vector<IpAddress> addresses_of(const Peer& server) const;
   void call_for_data(int rank, int rail);
   void call_again_for_data(int rank, int rail, const IpAddress& ip);
