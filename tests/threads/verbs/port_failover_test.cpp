@@ -141,7 +141,7 @@ TEST_P(PortFailover, LosesNothingOfPutsBothWays) {
         job.meeting.wait();
         EXPECT_TRUE(soon([&] { return job.has_all_ports(world.rank()); }, seconds(15)));
         EXPECT_EQ(job.path(world.rank()).rails_lost, cut);
-        EXPECT_GT(cut, 2U);
+        EXPECT_GE(cut, 2U);
       },
       verbs_settings()
           .with(Setting::qps_per_peer, GetParam().queue_pairs)
