@@ -95,9 +95,12 @@ class EdgeFinder {
     return {};
   }
 
-  /// True if the tensor's memory is the producer's own: no alias of what the rank received.
+  /// True if the tensor's memory is the producer's own: no alias of what the rank received, which
+  /// may have begun at this rank and come back.
   bool is_own_memory(const Edge& edge) const {
-    return rank_of(storage_of(graph_, edge.tensor).node) == edge.from;
+    const std::vector<NodeId> path = path_to_storage(graph_, edge.tensor);
+    return std::all_of(path.begin(), path.end(),
+                       [&](NodeId node) { return rank_of(node) == edge.from; });
   }
 
   /// Collects the nodes of rank `to` that read the tensor, through aliases too. Returns the reason

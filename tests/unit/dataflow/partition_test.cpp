@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/unit/dataflow/refused.hpp"
 
@@ -102,6 +103,24 @@ TEST(Partition, NeedsCreditsWhereAReceivedTensorIsSentOn) {
   EXPECT_NE(sent_on.why_credits.find("'send alias:0 to 0' may still read"), std::string::npos)
       << sent_on.why_credits;
   EXPECT_FALSE(edge(plan, "made:0", 0).needs_credits) << plan.text();
+}
+
+TEST(Partition, ShowsNoViewOfMemoryThatCameBack) {
+  // Rank 0's tensor goes to rank 1 and back as aliases; what rank 0 has then is a received tensor.
+  Graph graph;
+  graph.place_next({0});
+  const TensorId x = graph.feed("x", DType::f32, {4});
+  const auto reshaped = [&](TensorId tensor, int rank, Sizes shape, const char* name) {
+    graph.place_next({rank});
+    return graph.add("Reshape", {tensor}, {{"shape", std::move(shape)}}, name);
+  };
+  const TensorId there = reshaped(x, 1, {2, 2}, "there");
+  const TensorId back = reshaped(there, 0, {4, 1}, "back");
+  graph.place_next({2});
+  graph.fetch(graph.add("Relu", {back}), "out");
+  const Plan plan = partition(graph, {.ranks = 3, .hosts = {0, 1, 0}});
+  EXPECT_EQ(edge(plan, "back:0", 2).kind, EdgeKind::fixed) << plan.text();
+  EXPECT_NE(edge(plan, "back:0", 2).why.find("that of a received tensor"), std::string::npos);
 }
 
 TEST(Partition, SendsChangingShapesAndGpuMemoryDynamically) {
