@@ -1,6 +1,7 @@
 # Debian packages, made by CPack: libweft3 (the library), libweft-dev (headers and build files), weft-tools,
-# weft-topo, and the same two of weft::operators: libweft-operators3, libweft-operators-dev. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
-# its install component: runtime, dev, tools, topo, operators or operators_dev.
+# weft-topo, and the same two of weft::operators: libweft-operators3, libweft-operators-dev. `./dev package`
+# configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of its install component: runtime, dev,
+# tools, topo, operators or operators_dev.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "WEFT_PACKAGES: Debian packages install into /usr, not ${CMAKE_INSTALL_PREFIX}; "
                       "configure with -DCMAKE_INSTALL_PREFIX=/usr, or use ./dev package")

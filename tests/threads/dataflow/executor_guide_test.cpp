@@ -5,24 +5,10 @@
 
 #include "tests/threads/dataflow/models.hpp"
 #include "tests/unit/dataflow/guide.hpp"
+#include "tests/unit/dataflow/guide_model.hpp"
 
 namespace weft::dataflow {
 namespace {
-
-/// The graph of "A graph", smaller.
-Replicas guide_replicas() {
-  Graph model;
-  const TensorId x = model.feed("x", DType::f32, {3, 8});
-  const TensorId labels = model.feed("labels", DType::i64, {3});
-  const TensorId w = model.variable("w", DType::f32, {8, 5});
-  const TensorId scores = model.add("MatMul", {x, w}, {}, "scores");
-  const TensorId loss = model.add("SoftmaxCrossEntropyLoss", {scores, labels}, {}, "loss");
-  model.fetch(loss, "the loss");
-  const TensorId dw = gradients(model, loss, std::vector{w})[0];
-  const TensorId step = model.add("weft.Scale", {dw}, {{"factor", -0.1}}, "step");
-  model.assign(w, model.add("Add", {w, step}, {}, "new w"), "update");
-  return replicate(model, {.workers = {1, 2}, .servers = {0}});
-}
 
 void fill_all(const Tensors& feeds) {
   for (const auto& [name, tensor] : feeds)
@@ -40,7 +26,7 @@ void add_others(Kernels& kernels) {
 
 void train_on_rank_1(World& world, const Replicas& replicas, int steps) {
   const Kernel my_matmul = *reference_kernels().find("MatMul");
-  float last = 2.0F;
+  float last = 3.0F;
   // clang-format off
   Kernels kernels;
   kernels.add("MatMul", my_matmul);  // and the others
@@ -62,7 +48,7 @@ void train_on_rank_1(World& world, const Replicas& replicas, int steps) {
 TEST(ExecutorGuide, ShowsCodeThatRuns) {
   constexpr int kSteps = 5;
   tests::run_on(3, [](World& world) {
-    const Replicas replicas = guide_replicas();
+    const Replicas replicas = guide::replicas();
     if (world.rank() == 1) return train_on_rank_1(world, replicas, kSteps);
     Executor executor(world, replicas.graph, reference_kernels());
     for (int step = 0; step < kSteps; ++step) {

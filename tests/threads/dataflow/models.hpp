@@ -1,6 +1,8 @@
 // Graphs of the executor's tests.
 #pragma once
 
+#include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,16 @@ inline Graph training_model() {
     graph.assign(variables[i], graph.add("Add", {variables[i], step}), "update_" + name);
   }
   return graph;
+}
+
+/// An assignment is placed with its variable.
+inline void place_at_random(Graph& graph, int ranks, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (NodeId i = 0; i < NodeId(graph.size()); ++i)
+    graph.place(i, {int(random() % std::uint64_t(ranks))});
+  for (NodeId i = 0; i < NodeId(graph.size()); ++i)
+    if (graph.node(i).definition->name == "weft.Assign")
+      graph.place(i, graph.node(graph.node(i).inputs[0].node).placement);
 }
 
 /// Fills this rank's variables.

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <random>
 #include <thread>
 
 #include "tests/threads/dataflow/models.hpp"
@@ -22,12 +21,7 @@ std::string losses(int ranks, int threads, const char* fabric, std::uint64_t see
   std::string bytes;
   run_on(ranks, settings().with(Setting::fabric, fabric), [&](World& world) {
     Graph graph = training_model();
-    std::mt19937_64 random(seed);
-    for (NodeId i = 0; i < NodeId(graph.size()); ++i)
-      graph.place(i, {int(random() % std::uint64_t(ranks))});
-    for (NodeId i = 0; i < NodeId(graph.size()); ++i)
-      if (graph.node(i).definition->name == "weft.Assign")
-        graph.place(i, graph.node(graph.node(i).inputs[0].node).placement);
+    place_at_random(graph, ranks, seed);
     Executor executor(world, graph, reference_kernels(), {.threads = threads});
     start_variables(executor, world.rank());
     for (int step = 0; step < 5; ++step)

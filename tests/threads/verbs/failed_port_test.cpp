@@ -134,14 +134,7 @@ TEST(AFailedPort, IsNoneIfThePeerIsGone) {
     FailoverJob job(3);
     job.run([&](World& world) {
       if (world.rank() == 0) {
-        Slot slot = world.expose(large_slot());
-        Status status;
-        for (std::uint64_t n = 1; status.ok(); ++n) {
-          auto arrival = slot.wait();
-          status = arrival.status();
-          if (!arrival.ok()) break;
-          EXPECT_TRUE(holds(arrival->tensor(), pattern_of(1, 0, n))) << n;
-        }
+        const Status status = take_until_the_end(world, large_slot());
         EXPECT_EQ(status.code(), Code::path_failed) << status.text();
         return;
       }
@@ -214,14 +207,7 @@ TEST(AFailedPort, EndsThePathIfThePeerTellsNonsenseOfIt) {
     change_words(job.network, lie);
     job.run([&](World& world) {
       if (world.rank() == 0) {
-        Slot slot = world.expose(large_slot());
-        Status status;
-        for (std::uint64_t n = 1; status.ok(); ++n) {
-          auto arrival = slot.wait();
-          status = arrival.status();
-          if (!arrival.ok()) break;
-          EXPECT_TRUE(holds(arrival->tensor(), pattern_of(1, 0, n))) << n;
-        }
+        const Status status = take_until_the_end(world, large_slot());
         EXPECT_FALSE(status.ok());
         return;
       }

@@ -54,4 +54,14 @@ class NicJob {
   const NicSpec nic_;
 };
 
+/// Rank 0's part where its path ends: takes tensors of rank 1 until then, and returns that end.
+inline Status take_until_the_end(World& world, const SlotSpec& spec) {
+  Slot slot = world.expose(spec);
+  for (std::uint64_t n = 1;; ++n) {
+    auto arrival = slot.wait();
+    if (!arrival.ok()) return arrival.status();
+    EXPECT_TRUE(holds(arrival->tensor(), pattern_of(1, 0, n))) << n;
+  }
+}
+
 }  // namespace weft::tests

@@ -207,14 +207,7 @@ TEST(SeveralPorts, TheFirstThatFailsEndsThePath) {
   const SlotSpec spec = bytes_spec(2 * kOneMiB);
   job.run([&](World& world) {
     if (world.rank() == 0) {
-      Slot slot = world.expose(spec);
-      Status status;
-      for (std::uint64_t n = 1; status.ok(); ++n) {
-        auto arrival = slot.wait();
-        status = arrival.status();
-        if (!arrival.ok()) break;
-        EXPECT_TRUE(holds(arrival->tensor(), pattern_of(1, 0, n))) << n;
-      }
+      const Status status = take_until_the_end(world, spec);
       EXPECT_EQ(status.code(), Code::path_failed) << status.text();
       return;
     }

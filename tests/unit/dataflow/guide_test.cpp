@@ -2,30 +2,21 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/dataflow/guide.hpp"
+#include "tests/unit/dataflow/guide_model.hpp"
 #include "weft/partition.hpp"
 
 namespace weft::dataflow {
 namespace {
 
 Plan guide_plan() {
-  Graph model;
-  const TensorId x = model.feed("x", DType::f32, {32, 784});
-  const TensorId labels = model.feed("labels", DType::i64, {32});
-  const TensorId w = model.variable("w", DType::f32, {784, 10});
-  const TensorId scores = model.add("MatMul", {x, w}, {}, "scores");
-  const TensorId loss = model.add("SoftmaxCrossEntropyLoss", {scores, labels}, {}, "loss");
-  model.fetch(loss, "the loss");
-  const TensorId dw = gradients(model, loss, std::vector{w})[0];
-  const TensorId step = model.add("weft.Scale", {dw}, {{"factor", -0.1}}, "step");
-  model.assign(w, model.add("Add", {w, step}, {}, "new w"), "update");
-
-  const Replicas replicas = replicate(model, {.workers = {1, 2}, .servers = {0}});
+  const Replicas replicas = guide::replicas();
   const Plan plan = partition(replicas.graph, {.ranks = 3});
   return plan;
 }
 
 TEST(DataflowGuide, ShowsCodeThatCompiles) {
-  const std::string code = guide::file("tests/unit/dataflow/guide_test.cpp");
+  const std::string code = guide::file("tests/unit/dataflow/guide_test.cpp") +
+                           guide::file("tests/unit/dataflow/guide_model.hpp");
   const auto block = guide::block_after("## A graph");
   EXPECT_GT(block.size(), 8U);
   for (const std::string& line : block) EXPECT_NE(code.find(line), std::string::npos) << line;

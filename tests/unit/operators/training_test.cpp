@@ -2,8 +2,6 @@
 // its nodes run.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "tests/support/ranks.hpp"
 #include "tests/threads/dataflow/models.hpp"
 #include "weft/operators.hpp"
@@ -73,12 +71,7 @@ std::vector<float> losses(int ranks, int threads, std::uint64_t seed, int steps,
   std::vector<float> all;
   run_on(ranks, [&](World& world) {
     Graph graph = network();
-    std::mt19937_64 random(seed);
-    for (NodeId i = 0; i < NodeId(graph.size()); ++i)
-      graph.place(i, {int(random() % std::uint64_t(ranks))});
-    for (NodeId i = 0; i < NodeId(graph.size()); ++i)
-      if (graph.node(i).definition->name == "weft.Assign")
-        graph.place(i, graph.node(graph.node(i).inputs[0].node).placement);
+    place_at_random(graph, ranks, seed);
     Executor executor(world, graph, kernels, {.threads = threads});
     start_variables(executor, world.rank());
     for (int step = 0; step < steps; ++step)
