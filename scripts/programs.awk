@@ -2,9 +2,9 @@
 # test of the programs, tab-separated:
 #   passed|failed|skipped  program:name  reason
 # With -v show=failures: the whole output of the failed tests instead.
-# A program that ended other than by its tests' verdict is itself a failure, with the test that ran last as
-# the reason. A command that is no GoogleTest program is one test; the text after "skipped: " in its output is
-# the reason of a skip.
+# A program that ended other than by its tests' verdict is itself a failure. Its reason is the test that ran
+# last, or what a sanitizer found and in which test, though that test passed. A command that is no GoogleTest
+# program is one test; the text after "skipped: " in its output is the reason of a skip.
 
 function tell(outcome, reason) {
   if (show != "failures") printf "%s\t%s:%s\t%s\n", outcome, program, test, reason
@@ -16,8 +16,8 @@ function tell(outcome, reason) {
   status = attribute($0, "status")
   message = ""
   test = ""
-  output = reason = ""
-  told = failures = is_googletest = 0
+  output = reason = finding = report = ""
+  told = failures = is_googletest = is_reporting = 0
   next
 }
 
@@ -34,7 +34,8 @@ function tell(outcome, reason) {
     next
   }
   if (told == 0 || (status != "run" && !skipped && failures == 0)) {
-    last = test == "" ? "after its last test" : "in " test
+    last = finding != "" ? finding : test == "" ? "after its last test" : "in " test
+    output = report output
     test = "(the whole program)"
     tell("failed", message == "" ? "it ended " last : message ", " last)
   }
@@ -55,6 +56,12 @@ program != "" {
     after_skip = 0
   }
   output = output line "\n"
+  if (line ~ /^WARNING: ThreadSanitizer|^==[0-9]+==ERROR: |: runtime error: /) is_reporting = 1
+  if (is_reporting) report = report line "\n"
+  if (line ~ /^SUMMARY: /) {
+    is_reporting = 0
+    finding = (test == "" ? "between tests" : "in " test) ", " line
+  }
   if (after_skip && reason == "") reason = line
   after_skip = line ~ /: Skipped$/
   if (line !~ /^\[(       OK |  SKIPPED |  FAILED  )\] .* \([0-9]+ ms\)$/) next
