@@ -213,7 +213,6 @@ void Mesh::tell_cost(std::chrono::nanoseconds took) const {
 void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
   Peer& peer = this->peer(rank);
   peer.channel = std::move(channel);
-  peer.channel->count_in(peer.shown->counters);
   if (peer.channel->capabilities().tails_up_to.load() != 0) has_tails_.store(true);
   if (peer.state.load() != PeerState::joining) return;
   peer.shown->fabric.set(name(peer.channel->fabric()));

@@ -87,28 +87,20 @@ class Channel {
   }
 
   /// The path's own costs, counted by the channel where it posts, on the progress thread.
-  PathCounters& counters() noexcept { return *counters_; }
-  /// From now on counts in `place`, which must outlive the channel; what was counted moves there.
-  void count_in(PathCounters& place) noexcept {
-    place.control_messages.add(counters_->control_messages.get());
-    place.registrations.add(counters_->registrations.get());
-    place.rails_lost.add(counters_->rails_lost.get());
-    place.rails_back.add(counters_->rails_back.get());
-    counters_ = &place;
-  }
+  PathCounters& counters() noexcept { return counters_; }
 
  protected:
-  /// `notifications`: the words that the peer's puts name by number; null where the peer sets them
-  /// itself.
-  explicit Channel(FabricKind fabric, NotificationTable* notifications = nullptr) noexcept
-      : capabilities_(fabric), notifications_(notifications) {}
+  /// `counters`: in the rank's stats segment, which outlives the channel. `notifications`: the
+  /// words that the peer's puts name by number; null where the peer sets them itself.
+  Channel(FabricKind fabric, PathCounters& counters,
+          NotificationTable* notifications = nullptr) noexcept
+      : capabilities_(fabric), notifications_(notifications), counters_(counters) {}
 
   Capabilities capabilities_;
 
  private:
   NotificationTable* const notifications_;
-  PathCounters first_;
-  PathCounters* counters_ = &first_;
+  PathCounters& counters_;
 };
 
 }  // namespace weft::p2p

@@ -78,7 +78,10 @@ class ToyFabric final : public Fabric {
 class ToyChannel final : public Channel {
  public:
   ToyChannel(ToyFabric& fabric, int peer)
-      : Channel(FabricKind::loopback), fabric_(fabric), own_(fabric.local_), peer_(peer) {
+      : Channel(FabricKind::loopback, fabric.local_.stats->path(peer).counters),
+        fabric_(fabric),
+        own_(fabric.local_),
+        peer_(peer) {
     capabilities_.copies = true;
   }
 

@@ -56,7 +56,7 @@ std::atomic<std::uint64_t>& word_at(RemoteMemory memory) noexcept {
 
 ShmChannel::ShmChannel(LocalRank& local, Link& link, std::shared_ptr<os::Mapping> control,
                        std::uint64_t bell_offset, os::Fd bell_event, bool ring_needs_fence)
-    : Channel(FabricKind::shm),
+    : Channel(FabricKind::shm, local.stats->path(link.rank).counters),
       ring_needs_fence_(ring_needs_fence),
       bell_(reinterpret_cast<Doorbell*>(control->data() + bell_offset)),
       bell_event_(std::move(bell_event)),

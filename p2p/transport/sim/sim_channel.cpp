@@ -29,7 +29,8 @@ std::vector<std::pair<std::size_t, std::size_t>> SimChannel::pieces_of(std::size
 }
 
 SimChannel::SimChannel(Network& network, std::shared_ptr<Path> path)
-    : Channel(FabricKind::sim, &path->expected),
+    : Channel(FabricKind::sim, network.rank(path->from).local()->stats->path(path->to).counters,
+              &path->expected),
       network_(network),
       rank_(network.rank(path->from)),
       path_(std::move(path)) {}

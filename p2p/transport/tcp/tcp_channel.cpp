@@ -21,7 +21,9 @@ TcpChannel::Rail::Rail(TcpChannel& owner, Pipe connection, std::size_t number)
       in(pipe) {}
 
 TcpChannel::TcpChannel(TcpRank& rank, int peer)
-    : Channel(FabricKind::tcp, &words_), rank_(rank), peer_(peer) {
+    : Channel(FabricKind::tcp, rank.local.stats->path(peer).counters, &words_),
+      rank_(rank),
+      peer_(peer) {
   capabilities_.peer_reaches_adopted = true;
 }
 

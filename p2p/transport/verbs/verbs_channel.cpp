@@ -28,7 +28,7 @@ std::size_t pairs_per_link(const VerbsOptions& options, std::vector<Link>& links
 }  // namespace
 
 VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, std::vector<Link> links)
-    : Channel(FabricKind::verbs, &expected_),
+    : Channel(FabricKind::verbs, rank.local.stats->path(peer).counters, &expected_),
       rank_(rank),
       peer_(peer),
       links_(std::move(links)),
