@@ -31,9 +31,12 @@ class WEFT_API KernelCall {
  public:
   /// Returns the memory of an output: dense, of that dtype and shape.
   using Allocate = std::function<Tensor(std::size_t output, DType dtype, const Shape& shape)>;
+  /// Returns memory for allocate().
+  using AllocateOwn = std::function<Tensor(DType dtype, const Shape& shape)>;
 
-  /// Throws Error(bad_argument) if `allocate` is empty. `node` must outlive the call.
-  KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate allocate);
+  /// Throws Error(bad_argument) if `outputs` is empty; without `own`, allocate() gives plain
+  /// memory. `node` must outlive the call.
+  KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate outputs, AllocateOwn own = {});
 
   const std::string& node() const noexcept { return node_.name; }
   const Attributes& attributes() const noexcept { return node_.attributes; }
@@ -50,15 +53,28 @@ class WEFT_API KernelCall {
   /// The same for a shape that the kernel gives. Throws Error(mismatch), naming the node, if the
   /// graph says otherwise.
   const Tensor& output(std::size_t i, DType dtype, const Shape& shape);
+  /// Memory that the kernel allocates itself, for outputs that lie in it (give()) and for work:
+  /// dense, not initialised, freed with its last tensor. The executor traces each allocation by
+  /// node and number: once one was sent, the next steps allocate it where it is sent without a
+  /// copy, so allocate in an order that doesn't change. Throws Error(exhausted), std::bad_alloc.
+  Tensor allocate(DType dtype, const Shape& shape);
+  /// Output `i` is `tensor`, which other nodes may overwrite: a part of allocate()'s, or memory of
+  /// the user's, which must stay as it is until the step ends. Throws Error: mismatch (dtype or
+  /// shape), bad_argument (not dense, or without memory; memory of an input or of another output;
+  /// an output that has an input's memory by definition); all name the node.
+  void give(std::size_t i, const Tensor& tensor);
   /// The outputs, those not asked for without memory.
   const std::vector<std::optional<Tensor>>& results() const noexcept { return outputs_; }
 
  private:
   const Shape& inferred(std::size_t i);
+  void check_type(std::size_t i, DType dtype, const Shape& shape) const;
+  void check_memory(std::size_t i, const Tensor& tensor) const;
 
   const Node& node_;
   std::vector<Tensor> inputs_;
   Allocate allocate_;
+  AllocateOwn allocate_own_;
   std::vector<std::optional<Tensor>> outputs_;
   std::vector<std::optional<Shape>> shapes_;  ///< empty until one is asked for
 };
@@ -83,10 +99,18 @@ class WEFT_API Kernels {
 /// Tensors by the name of a feed or fetch.
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 
-/// The memory of tensors that other ranks get.
+/// The memory of tensors that other ranks get. All but the first are there to compare.
 enum class SentMemory : std::uint8_t {
-  arena,  ///< registered: sent without a copy
-  plain   ///< staged by each send, which counts it as copied: to compare (the paper's RDMA.cp)
+  /// In the arena, from which nothing is copied: outputs that the graph says are sent, and, of what
+  /// kernels allocate themselves, the sites whose tensors were sent in an earlier step.
+  arena,
+  /// Sites whose tensors were sent in an earlier step; the graph tells feeds and variables alone
+  /// (the paper, 3.4).
+  traced,
+  /// Registered one by one where they are allocated, as the graph says (the poster).
+  registered,
+  /// Staged by each send, which counts it as copied (the paper's RDMA.cp).
+  plain
 };
 
 struct ExecutorOptions {

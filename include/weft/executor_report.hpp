@@ -9,6 +9,7 @@
 #include "weft/api.hpp"
 #include "weft/partition.hpp"
 #include "weft/report.hpp"
+#include "weft/tracing.hpp"
 
 namespace weft::dataflow {
 
@@ -35,13 +36,16 @@ struct WEFT_API ExecutorReport {
   int rank = -1;
   ExecutorCounters counters;
   std::vector<EdgeActivity> edges;  ///< those of this rank, in the plan's order
+  /// Sites of kernels that allocate themselves, and of outputs with SentMemory::traced. `sends`
+  /// counts all tensors sent, `copies` those from memory that is not registered.
+  TracingReport sites{};
 
-  /// One line per edge, and one of the rank.
+  /// One line per edge, one of the rank, and the sites' text if there are any.
   std::string text() const;
   /// {"version": 1, "rank", "steps", "nodes", "probes", "sleeps", "edges": [{"edge", "from", "to",
   /// "role", "kind", "why", "credits", "why_credits", "bytes", "fabric", "transfers",
   /// "bytes_moved", "bytes_copied", "work_requests", "credit_writes", "control_messages",
-  /// "registrations", "probes", "wait_ns"}]}
+  /// "registrations", "probes", "wait_ns"}], "tracing": as TracingReport::json()}
   std::string json() const;
 };
 

@@ -54,7 +54,7 @@ struct Executor::State {
   void start(const ExecutorOptions& options) {
     const Deadline deadline = options.start;
     const std::unique_ptr<Way> way = make_slot_way();
-    memory.emplace(world, program);
+    memory.emplace(world, program, options.sent);
     neighbours.emplace(world, plan, options.name);
     ends.sends.resize(plan.edges.size());
     ends.receives.resize(plan.edges.size());
@@ -183,7 +183,10 @@ ExecutorCounters Executor::counters() const noexcept { return state_->runner->co
 
 ExecutorReport Executor::report() const {
   return control_call("report", [&] {
-    return make_report(state_->world, state_->plan, state_->slot_names, state_->runner->activity());
+    ExecutorReport report =
+        make_report(state_->world, state_->plan, state_->slot_names, state_->runner->activity());
+    report.sites = state_->memory->sites();
+    return report;
   });
 }
 

@@ -2,15 +2,19 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
+#include "runtime/dataflow/execute/tensor_memory.hpp"
 #include "runtime/dataflow/graph/inference.hpp"
 #include "weft/executor.hpp"
 
 namespace weft::dataflow {
 
-KernelCall::KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate allocate)
+KernelCall::KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate outputs,
+                       AllocateOwn own)
     : node_(node),
       inputs_(std::move(inputs)),
-      allocate_(std::move(allocate)),
+      allocate_(std::move(outputs)),
+      allocate_own_(std::move(own)),
       outputs_(node.outputs.size()) {
   if (!allocate_) throw_error(Code::bad_argument, "kernel", "there is nothing to allocate with");
 }
@@ -47,7 +51,7 @@ const Tensor& KernelCall::output(std::size_t i) {
   return output(i, type.dtype, type.shape.known() ? type.shape.shape() : inferred(i));
 }
 
-const Tensor& KernelCall::output(std::size_t i, DType dtype, const Shape& shape) {
+void KernelCall::check_type(std::size_t i, DType dtype, const Shape& shape) const {
   if (i >= outputs_.size())
     throw_error(Code::bad_argument, "kernel",
                 fmt::format("{} has no output {}", node_text(node_), i));
@@ -56,8 +60,57 @@ const Tensor& KernelCall::output(std::size_t i, DType dtype, const Shape& shape)
     throw_error(Code::mismatch, "kernel",
                 fmt::format("the kernel gives {}{} as output {} of {}; the graph says {}",
                             name(dtype), shape.text(), i, node_text(node_), type.text()));
+}
+
+const Tensor& KernelCall::output(std::size_t i, DType dtype, const Shape& shape) {
+  check_type(i, dtype, shape);
   if (!outputs_[i] || outputs_[i]->shape() != shape) outputs_[i] = allocate_(i, dtype, shape);
   return *outputs_[i];
+}
+
+Tensor KernelCall::allocate(DType dtype, const Shape& shape) {
+  check_dtype("kernel", dtype);
+  return allocate_own_ ? allocate_own_(dtype, shape) : plain_tensor(dtype, shape);
+}
+
+void KernelCall::give(std::size_t i, const Tensor& tensor) {
+  check_type(i, tensor.dtype(), tensor.shape());
+  check_memory(i, tensor);
+  outputs_[i] = tensor;
+}
+
+namespace {
+
+bool overlap(const Tensor& a, const Tensor& b) noexcept {
+  return a.data() < b.data() + b.bytes() && b.data() < a.data() + a.bytes();
+}
+
+bool share_storage(const Tensor& a, const Tensor& b) noexcept {
+  return a.storage() != nullptr ? a.storage() == b.storage() : overlap(a, b);
+}
+
+}  // namespace
+
+/// Keeps true the analysis of this node's memory.
+void KernelCall::check_memory(std::size_t i, const Tensor& tensor) const {
+  const auto refuse_it = [&](std::string_view why, std::string_view hint) {
+    throw_error(Code::bad_argument, "kernel",
+                fmt::format("the kernel gives {} as output {} of {}: {}", tensor.text(), i,
+                            node_text(node_), why),
+                std::string(hint));
+  };
+  if (!tensor.dense() || lacks_memory(tensor))
+    refuse_it("it has no memory, or is not dense", "copy it into the memory of output()");
+  for (const Reuse& reuse : node_.definition->reuses)
+    if (reuse.output == i && reuse.kind != Reuse::Kind::may)
+      refuse_it("by its definition it has an input's memory", "ask for it by output()");
+  if (tensor.bytes() == 0) return;
+  for (const Tensor& input : inputs_)
+    if (share_storage(input, tensor))
+      refuse_it("that is the memory of an input", "say so in the definition, by a Reuse");
+  for (std::size_t k = 0; k < outputs_.size(); ++k)
+    if (k != i && outputs_[k] && overlap(*outputs_[k], tensor))
+      refuse_it(fmt::format("it lies in the memory of output {}", k), "copy it");
 }
 
 void Kernels::add(const std::string& definition, Kernel kernel, Memory memory) {

@@ -30,7 +30,8 @@ std::string edge_json(const EdgeActivity& one) {
 
 ExecutorReport make_report(const World& world, const Plan& plan,
                            const std::vector<std::string>& slots, const Activity& activity) {
-  ExecutorReport report{.rank = world.rank(), .counters = activity.counters(), .edges = {}};
+  ExecutorReport report{
+      .rank = world.rank(), .counters = activity.counters(), .edges = {}, .sites = {}};
   std::map<std::pair<std::string, Role>, EdgeReport> ends;
   for (EdgeReport& one : world.report().edges) ends[{one.slot, one.role}] = std::move(one);
   for (std::size_t i = 0; i < plan.edges.size(); ++i) {
@@ -63,8 +64,9 @@ std::string ExecutorReport::text() const {
         one.fabric, c.transfers, c.bytes_moved, c.bytes_copied, c.work_requests, c.credit_writes,
         c.registrations, one.probes, Milliseconds(one.wait).count());
   }
-  return text + fmt::format("rank {}: {} steps, {} nodes, {} probes, {} sleeps\n", rank,
-                            counters.steps, counters.nodes, counters.probes, counters.sleeps);
+  text += fmt::format("rank {}: {} steps, {} nodes, {} probes, {} sleeps\n", rank, counters.steps,
+                      counters.nodes, counters.probes, counters.sleeps);
+  return sites.sites.empty() ? text : text + sites.text();
 }
 
 std::string ExecutorReport::json() const {
@@ -75,7 +77,7 @@ std::string ExecutorReport::json() const {
       rank, counters.steps, counters.nodes, counters.probes, counters.sleeps);
   for (std::size_t i = 0; i < edges.size(); ++i)
     text += (i == 0 ? "\n " : ",\n ") + edge_json(edges[i]);
-  return text + "]}\n";
+  return text + "], \"tracing\": " + sites.json() + "}\n";
 }
 
 }  // namespace weft::dataflow

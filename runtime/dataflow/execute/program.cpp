@@ -97,7 +97,8 @@ class ProgramBuilder {
   void choose_homes(NodeId id) {
     Instruction& one = at(id);
     for (std::size_t output = 0; output < one.node->outputs.size(); ++output) {
-      const bool is_sent = sent_.contains({id, static_cast<std::int32_t>(output)});
+      const bool is_sent = sent_.contains({id, static_cast<std::int32_t>(output)}) &&
+                           !(sent_memory_ == SentMemory::traced && one.work == Work::kernel);
       Home home{is_sent ? Home::Kind::arena : Home::Kind::plain};
       for (const Reuse& reuse : one.node->definition->reuses)
         if (reuse.output == output && reuse.kind != Reuse::Kind::may)

@@ -86,9 +86,15 @@ Tensor StepRunner::output_memory(NodeId node, const std::vector<Tensor>& inputs,
 void StepRunner::run_kernel(NodeId node) {
   const Instruction& one = at(node);
   const std::vector<Tensor> inputs = inputs_of(node);
-  KernelCall call(*one.node, inputs, [&](std::size_t output, DType dtype, const Shape& shape) {
-    return output_memory(node, inputs, output, dtype, shape);
-  });
+  std::uint32_t allocations = 0;
+  KernelCall call(
+      *one.node, inputs,
+      [&](std::size_t output, DType dtype, const Shape& shape) {
+        return output_memory(node, inputs, output, dtype, shape);
+      },
+      [&](DType dtype, const Shape& shape) {
+        return memory_.allocate(node, allocations++, dtype, shape);
+      });
   (*one.kernel)(call);
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < call.results().size(); ++i) {
@@ -131,7 +137,11 @@ void StepRunner::fetch(NodeId node) {
 
 Result<bool> StepRunner::send(const Entry& entry) {
   SendEnd& end = *ends_.sends[at(entry.node).edge];
-  if (!entry.is_under_way) end.start(inputs_of(entry.node)[0]);
+  if (!entry.is_under_way) {
+    const Tensor tensor = inputs_of(entry.node)[0];
+    memory_.note_sent(tensor);
+    end.start(tensor);
+  }
   if (!entry.is_due && !end.is_sent()) return false;
   if (const Status status = end.finish(deadline_); !status.ok()) return status;
   return true;

@@ -55,6 +55,7 @@ Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadl
   queue_.clear();
   runnable_ = 0;
   if (!failure_.ok()) return failure_;
+  memory_.end_step();
   ++activity_.counters().steps;
   return std::move(fetched_);
 }

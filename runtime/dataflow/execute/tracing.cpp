@@ -21,21 +21,12 @@ thread_local RunningNode* innermost = nullptr;
 /// Before any mutex, which a thread may hold that does not exist in the fork.
 void refuse_fork(World& world) { WorldAccess::state(world).refuse_fork("tracing"); }
 
-/// Throws Error(exhausted) for a size that is asked by mistake.
-std::size_t checked_bytes(DType dtype, const Shape& shape) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 52;
-  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
-  if (bytes > kMost)
-    throw_error(Code::exhausted, "allocate",
-                fmt::format("{}{} is more than any machine addresses", name(dtype), shape.text()),
-                "allocate a smaller tensor");
-  return bytes;
-}
-
-/// Plain memory that the world registers on its own, when it is first put.
-Tensor adopted_tensor(World& world, std::size_t bytes, DType dtype, const Shape& shape) {
-  const auto storage = std::make_shared<PlainStorage>(bytes);
-  return world.adopt(std::shared_ptr<void>(storage, storage->data()), dtype, shape);
+std::string_view checked_name(std::string_view name) {
+  constexpr std::size_t kLongest = 200;
+  if (name.empty() || name.size() > kLongest)
+    throw_error(Code::bad_argument, "tracing",
+                fmt::format("a node's name has 1 to {} bytes, not {}", kLongest, name.size()));
+  return name;
 }
 
 /// The error of an allocation of `node` that is being handled.
@@ -74,8 +65,8 @@ TracingAllocator::~TracingAllocator() = default;
 
 RunningNode TracingAllocator::enter(std::string_view node) {
   refuse_fork(*world_);
-  detail::TracedNode& entered =
-      control_call("tracing", [&]() -> detail::TracedNode& { return state_->node(node); });
+  detail::TracedNode& entered = control_call(
+      "tracing", [&]() -> detail::TracedNode& { return state_->node(checked_name(node)); });
   state_->start(entered);
   return RunningNode(state_, entered);
 }
@@ -92,10 +83,10 @@ Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
     const std::size_t bytes = checked_bytes(dtype, shape);
     detail::Site& site = state_->site(running->node_, running->next_);
     const detail::SiteMemory memory = state_->memory_of(site);
-    Tensor tensor =
-        memory == detail::SiteMemory::plain   ? state_->plain_tensor(site, bytes, dtype, shape)
-        : memory == detail::SiteMemory::arena ? world_->allocate(dtype, shape)
-                                              : adopted_tensor(*world_, bytes, dtype, shape);
+    Tensor tensor = memory == detail::SiteMemory::plain
+                        ? state_->plain_tensor(site, bytes, dtype, shape)
+                    : memory == detail::SiteMemory::arena ? world_->allocate(dtype, shape)
+                                                          : adopted_tensor(*world_, dtype, shape);
     state_->count_allocation(site, memory);
     ++running->next_;
     return tensor;
@@ -133,7 +124,9 @@ Tensor TracingAllocator::to_send(const Tensor& tensor) {
 
 void TracingAllocator::mark_cut(std::string_view node, std::uint32_t allocation) {
   refuse_fork(*world_);
-  control_call("tracing", [&] { state_->mark_cut(state_->site(state_->node(node), allocation)); });
+  control_call("tracing", [&] {
+    state_->mark_cut(state_->site(state_->node(checked_name(node)), allocation));
+  });
 }
 
 void TracingAllocator::next_step() {

@@ -11,8 +11,6 @@
 namespace weft::dataflow::detail {
 namespace {
 
-constexpr std::size_t kLongestName = 200;
-
 /// Plain memory that leads to the site of its allocation.
 class TracedStorage final : public PlainStorage {
  public:
@@ -72,9 +70,6 @@ void BlockPool::give_back(void* block) noexcept {
 }
 
 TracedNode& TracingState::node(std::string_view name) {
-  if (name.empty() || name.size() > kLongestName)
-    throw_error(Code::bad_argument, "tracing",
-                fmt::format("a node's name has 1 to {} bytes, not {}", kLongestName, name.size()));
   const std::lock_guard lock(nodes_mutex_);
   if (const auto found = by_name_.find(name); found != by_name_.end()) return *found->second;
   if (nodes_.size() == options_.max_sites)
@@ -138,6 +133,11 @@ Tensor TracingState::plain_tensor(Site& site, std::size_t bytes, DType dtype, co
   auto storage = std::allocate_shared<TracedStorage>(
       PoolAllocator<TracedStorage>(shared_from_this()), bytes, *this, site);
   return {std::move(storage), 0, dtype, shape};
+}
+
+Site* TracingState::find_site(const Tensor& tensor) const noexcept {
+  const auto* const storage = dynamic_cast<const TracedStorage*>(tensor.storage().get());
+  return storage != nullptr && &storage->state() == this ? &storage->site() : nullptr;
 }
 
 Site* TracingState::site_of(const Tensor& tensor) const {

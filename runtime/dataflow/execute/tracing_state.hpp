@@ -69,7 +69,7 @@ class TracingState : public std::enable_shared_from_this<TracingState> {
   explicit TracingState(const TracingOptions& options) : options_(options) {}
 
   TracingMode mode() const noexcept { return options_.mode; }
-  /// Throws Error: bad_argument, exhausted.
+  /// The node of that name, made if there is none. Throws Error(exhausted).
   TracedNode& node(std::string_view name);
   /// Throws Error(exhausted).
   Site& site(TracedNode& node, std::uint32_t allocation);
@@ -81,6 +81,8 @@ class TracingState : public std::enable_shared_from_this<TracingState> {
   /// The site of a tensor in plain memory; null for other tensors. Throws Error(bad_argument) for
   /// one of another allocator.
   Site* site_of(const Tensor& tensor) const;
+  /// The same; null too for one of another allocator.
+  Site* find_site(const Tensor& tensor) const noexcept;
   void count_send() noexcept { sends_.fetch_add(1, std::memory_order_relaxed); }
   void note_sent(Site& site) noexcept;
   /// `site` may be null.

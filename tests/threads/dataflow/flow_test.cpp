@@ -24,7 +24,7 @@ class Share {
   Share(World& world, Plan plan, const Kernels& kernels)
       : plan_(std::move(plan)),
         program_(make_program(plan_, world.rank(), kernels, SentMemory::arena)),
-        memory_(world, program_),
+        memory_(world, program_, SentMemory::arena),
         neighbours_(world, plan_, "share") {
     const std::unique_ptr<Way> way = make_slot_way();
     ends_.sends.resize(plan_.edges.size());

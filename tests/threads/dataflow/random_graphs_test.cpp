@@ -42,10 +42,10 @@ void run_graph(World& world, Expected& expected) {
   RandomGraph random(seed);
   place_for(random, seed, world.size());
   const reference::Run run = random.run(kSteps, seed);
-  Executor executor(world, random.graph(), reference_kernels(run.own),
+  Executor executor(world, random.graph(), reference_kernels(run.own, seed % 5 == 0),
                     {.name = std::to_string(seed),
                      .threads = int(seed % 3),
-                     .sent = seed % 4 == 0 ? SentMemory::plain : SentMemory::arena});
+                     .sent = static_cast<SentMemory>(seed / 3 % 4)});
   const auto& nodes = executor.plan().parts[std::size_t(world.rank())].graph.nodes();
   for (const Node& node : nodes)
     if (node.definition->name == "weft.Variable")
@@ -90,7 +90,7 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
   }
   Config config = tests::settings().with(Setting::fabric, GetParam().fabric);
   if (GetParam().checks_flow) config = config.with(Setting::check, "flow");
-  tests::run_on(GetParam().ranks, config, [&](World& world) {
+  run_on_fabric(GetParam().ranks, config, [&](World& world) {
     for (Expected& one : expected) {
       SCOPED_TRACE("WEFT_TEST_SEED=" + std::to_string(one.seed));
       run_graph(world, one);
@@ -103,7 +103,8 @@ TEST_P(RandomGraphs, GiveTheBitsOfOneRank) {
 INSTANTIATE_TEST_SUITE_P(Executor, RandomGraphs,
                          testing::Values(Case{"shm", 2}, Case{"shm", 3}, Case{"shm", 4},
                                          Case{"tcp", 2}, Case{"tcp", 4}, Case{"shm", 3, true},
-                                         Case{"tcp", 2, true}, Case{"tcp", 4, true}),
+                                         Case{"tcp", 2, true}, Case{"tcp", 4, true},
+                                         Case{"verbs", 3}),
                          [](const auto& info) {
                            return info.param.fabric + std::to_string(info.param.ranks) +
                                   (info.param.checks_flow ? "_checked" : "");

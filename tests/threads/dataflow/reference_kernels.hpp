@@ -54,6 +54,23 @@ inline void write_into(const Array& array, const Tensor& tensor) {
   }
 }
 
+/// Gives outputs in memory that the kernel allocates itself, where the definition lets it.
+inline void allocate_outputs(KernelCall& call, const Definition& definition) {
+  for (std::size_t o = 0; o < call.outputs(); ++o) {
+    const Tensor output = call.output(o);
+    bool has_own = true;
+    for (const Reuse& reuse : definition.reuses)
+      if (reuse.output == o && reuse.kind != Reuse::Kind::may) has_own = false;
+    if (!has_own || output.shape().dims() == 0) continue;
+    std::vector<std::int64_t> sizes;
+    for (std::size_t d = 0; d < output.shape().dims(); ++d) sizes.push_back(output.shape()[d]);
+    ++sizes[0];
+    const Shape larger{std::span<const std::int64_t>(sizes)};
+    const Tensor whole = call.allocate(output.dtype(), larger);
+    call.give(o, whole.slice(0, 1, output.shape()[0]));
+  }
+}
+
 /// Runs `kernel` on copies of the tensors; outputs that have an input's memory share its copy.
 template <typename Kernel>
 void run_on_tensors(KernelCall& call, const Kernel& kernel) {
@@ -74,14 +91,16 @@ void run_on_tensors(KernelCall& call, const Kernel& kernel) {
 
 }  // namespace reference
 
-/// Kernels of all standard definitions, and of `own`, in both memories.
-inline Kernels reference_kernels(const reference::OwnKernels& own = {}) {
+/// Kernels of all standard definitions, and of `own`, in both memories. With `allocate` those of
+/// weft's definitions allocate their outputs themselves.
+inline Kernels reference_kernels(const reference::OwnKernels& own = {}, bool allocate = false) {
   Kernels kernels;
   for (const Memory memory : {Memory::host, Memory::gpu}) {
     for (const std::string& name : Definitions::standard().names())
       kernels.add(
           name,
-          [name](KernelCall& call) {
+          [name, allocate](KernelCall& call) {
+            if (allocate) reference::allocate_outputs(call, *Definitions::standard().find(name));
             reference::run_on_tensors(
                 call, [&](reference::Call& arrays) { reference::run_kernel(name, arrays); });
           },

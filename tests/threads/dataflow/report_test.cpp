@@ -63,7 +63,7 @@ TEST(ExecutorReports, AreTextAndJson) {
     std::vector<std::string> keys;
     for (const auto& [key, value] : json.items()) keys.push_back(key);
     EXPECT_EQ(keys, (std::vector<std::string>{"edges", "nodes", "probes", "rank", "sleeps", "steps",
-                                              "version"}));
+                                              "tracing", "version"}));
     EXPECT_EQ(json["version"], 1);
     EXPECT_EQ(json["rank"], report.rank);
     const auto edge = json["edges"].at(0);

@@ -19,7 +19,7 @@ using tests::settings;
 /// The bytes of all losses of some steps of a training loop whose nodes are placed at random.
 std::string losses(int ranks, int threads, const char* fabric, std::uint64_t seed) {
   std::string bytes;
-  run_on(ranks, settings().with(Setting::fabric, fabric), [&](World& world) {
+  run_on_fabric(ranks, settings().with(Setting::fabric, fabric), [&](World& world) {
     Graph graph = training_model();
     place_at_random(graph, ranks, seed);
     Executor executor(world, graph, reference_kernels(), {.threads = threads});
@@ -36,7 +36,7 @@ TEST(Steps, GiveTheSameBitsOnAnyNumberOfRanksWithAnyPlacementAndThreads) {
   ASSERT_EQ(one.size(), 5 * sizeof(float));
   EXPECT_NE(one.substr(0, 4), one.substr(16)) << "the model learns";
   std::uint64_t seed = 1;
-  for (const char* fabric : {"shm", "tcp"})
+  for (const char* fabric : {"shm", "tcp", "verbs"})
     for (const int ranks : {2, 3, 5, 8}) {
       const int threads = int(seed % 4);
       EXPECT_EQ(losses(ranks, threads, fabric, seed), one)
