@@ -230,7 +230,8 @@ bool Completions::poll() noexcept {
 }
 
 void Completions::poll_once() noexcept {
-  if (inline_) try_poll(*queues_.front());
+  // A queue's thread may be late on a busy machine.
+  for (const auto& queue : queues_) try_poll(*queue);
 }
 
 void Completions::help() noexcept {

@@ -45,8 +45,6 @@ class Completions final : public Poller {
   /// "queue 0: rank 1 #0, rank 2 #0; queue 1: ...": which queue pair is bound to which queue.
   std::string binding_table() const;
 
-  /// Whether there are no threads.
-  bool is_inline() const noexcept { return inline_; }
   bool poll() noexcept override;
   void poll_once() noexcept override;
   void arm() noexcept override;

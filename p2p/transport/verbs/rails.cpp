@@ -23,7 +23,7 @@ void Rails::start(LocalRank& local, ProgressThread& progress, int peers,
     rail.completions = std::make_unique<Completions>(*rail.device, local, progress, peers);
     rail.completions->on_poll(poll_hook);
   }
-  if (nearest().completions->is_inline()) local.waiter.add_poller(*this);
+  local.waiter.add_poller(*this);
   started_ = true;
 }
 

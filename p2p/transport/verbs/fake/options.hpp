@@ -61,6 +61,7 @@ struct FaultPlan {
 
   // Behaviour that no NIC may show: code that relies on the order must break.
   double overtaken = 0;  ///< a write without a notification lands after what follows it
+  bool silent = false;   ///< completions raise no event: those that sleep until one comes are late
 
   double failed = 0;  ///< it ends with `failed_with`
   ibv_wc_status failed_with = IBV_WC_RETRY_EXC_ERR;

@@ -327,7 +327,7 @@ void Engine::complete(FakeCq& cq, const Completion& completion) {
   cq.entries.push_back(completion);
   cq.count.store(cq.entries.size(), std::memory_order_release);
   ++counts.completions;
-  if (!cq.armed || cq.channel == nullptr) return;
+  if (!cq.armed || cq.channel == nullptr || fake(cq.context).nic->spec.faults.silent) return;
   cq.armed = false;
   ++counts.events;
   static_cast<FakeChannel*>(cq.channel)->events.push(&cq);
