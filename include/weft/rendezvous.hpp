@@ -162,6 +162,9 @@ class WEFT_API Rendezvous {
   /// receiver is gone; its offers are dropped), closed.
   Status serve(Deadline deadline = {}) noexcept;
 
+  /// Asks for the tensor, as recv() does, unless this rank has asked, and returns whether recv()
+  /// would return at once. Never blocks; false in a fork.
+  bool ready(int from, std::string_view key, std::uint64_t step) noexcept;
   /// Receives the tensor that rank `from` offers to this rank under `key` and `step`. A timeout
   /// leaves the request alive: another recv() of the same key and step resumes it, cancel() ends
   /// it. Errors: timeout (names key, step and sender), peer_failed, peer_left, closed, exhausted,

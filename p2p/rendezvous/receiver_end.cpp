@@ -247,6 +247,12 @@ void ReceiverEnd::on_error(const RequestId& id, const ErrorAnswer& answer) {
   item->ended.store(true, std::memory_order_release);
 }
 
+void ReceiverEnd::leave(const Ticket& ticket) {
+  if (ticket.item == nullptr) return;
+  ticket.item->waited = false;
+  ++left_behind_;
+}
+
 Result<Received> ReceiverEnd::finish(const KeyStep& at, Ticket& ticket) {
   if (ticket.outcome) return *std::move(ticket.outcome);
   if (ticket.item == nullptr) {

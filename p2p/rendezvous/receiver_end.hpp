@@ -49,6 +49,8 @@ class ReceiverEnd {
   /// The outcome of a request. A request that is not done is left behind: it stays, without a
   /// waiting thread.
   Result<Received> finish(const KeyStep& at, Ticket& ticket);
+  /// Leaves a request behind that no thread waits for any more, done or not.
+  void leave(const Ticket& ticket);
   Status cancel(const KeyStep& at);
   /// Number of requests whose memory the peer may write.
   std::size_t live() const noexcept { return requests_.live(); }

@@ -93,6 +93,9 @@ Status Rendezvous::serve(Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("serve");
   return state_->serve(deadline);
 }
+bool Rendezvous::ready(int from, std::string_view key, std::uint64_t step) noexcept {
+  return !state_->forked() && state_->ready(from, {key, step});
+}
 Result<Received> Rendezvous::recv(int from, std::string_view key, std::uint64_t step,
                                   Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("recv");

@@ -41,6 +41,7 @@ class RendezvousState {
   Status send_encoded(int to, const KeyStep& at, const Codec& value, Deadline deadline) noexcept;
   bool lent(int to, const KeyStep& at) noexcept;
   Status serve(Deadline deadline) noexcept;
+  bool ready(int from, const KeyStep& at) noexcept;
   Result<Received> recv(int from, const KeyStep& at, Deadline deadline) noexcept;
   std::vector<Result<Received>> recv(int from, std::span<const KeyStep> wanted, Deadline deadline);
   Status cancel(int from, const KeyStep& at) noexcept;
@@ -71,6 +72,7 @@ class RendezvousState {
   void report(std::vector<EdgeReport>& edges) const;
 
  private:
+  bool is_source_for(const p2p::Peer& peer, const Tensor& tensor) const noexcept;
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
   /// Throws std::bad_alloc.
   ErrorDetail why_refused(const char* operation, int rank, const KeyStep& at) const;

@@ -50,6 +50,60 @@ TEST(RendezvousExchange, ArrivesWholeInEitherOrder) {
   });
 }
 
+TEST(RendezvousExchange, SaysWhetherATensorIsThereAndAsksForIt) {
+  Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      if (world.rank() == 1) {
+        EXPECT_FALSE(rendezvous.ready(0, "w", step));
+        EXPECT_FALSE(rendezvous.ready(0, "w", step)) << "it asks once";
+      }
+      meeting.wait();
+      if (world.rank() == 0) {
+        rendezvous.send(1, "w", step, filled(world, DType::f32, {100}, 0, step)).or_throw();
+        EXPECT_TRUE(soon([&] { return !rendezvous.lent(1, "w", step); }));
+      } else {
+        EXPECT_TRUE(soon([&] { return rendezvous.ready(0, "w", step); }));
+        EXPECT_TRUE(rendezvous.ready(0, "w", step)) << "until it is taken";
+        const auto got = rendezvous.recv(0, "w", step, Deadline::after({}));
+        ASSERT_TRUE(got.ok()) << got.status().text();
+        EXPECT_TRUE(holds(got->tensor, pattern_of(0, 0, step)));
+        EXPECT_TRUE(rendezvous.ready(0, "w", step)) << "recv() would fail at once";
+        EXPECT_EQ(rendezvous.recv(0, "w", step).code(), Code::bad_argument);
+      }
+      meeting.wait();
+    }
+    EXPECT_TRUE(rendezvous.ready(7, "w", 9)) << "there is no such rank";
+    if (world.rank() == 0) return;
+    EXPECT_FALSE(rendezvous.ready(0, "w", 9));
+    EXPECT_TRUE(soon([&] { return rendezvous.ready(0, "w", 9); })) << "rank 0 has left";
+    EXPECT_FALSE(rendezvous.recv(0, "w", 9).ok());
+  });
+}
+
+/// More requests than the words for their completions: the others wait for room.
+TEST(RendezvousExchange, SaysWhetherManyTensorsAreThere) {
+  constexpr std::uint64_t kSteps = 300;
+  Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    for (std::uint64_t step = 0; world.rank() == 1 && step < kSteps; ++step)
+      EXPECT_FALSE(rendezvous.ready(0, "w", step));
+    meeting.wait();
+    for (std::uint64_t step = 0; step < kSteps; ++step) {
+      if (world.rank() == 0) {
+        rendezvous.send(1, "w", step, filled(world, DType::f32, {10}, 0, step)).or_throw();
+      } else {
+        EXPECT_TRUE(soon([&] { return rendezvous.ready(0, "w", step); })) << step;
+        EXPECT_TRUE(holds(rendezvous.recv(0, "w", step).value().tensor, pattern_of(0, 0, step)));
+      }
+    }
+    rendezvous.serve().or_throw();
+    meeting.wait();
+  });
+}
+
 TEST(RendezvousExchange, MeetsARankThatComputes) {
   run_on(2, [&](World& world) {
     auto rendezvous = Rendezvous::open(world);
