@@ -16,7 +16,7 @@ namespace weft::dataflow {
 enum class EdgeKind : std::uint8_t {
   fixed,    ///< static shape: RdmaSend puts into a slot that exists before step 1
   dynamic,  ///< RdmaSendDyn announces the tensor's shape and place; RdmaRecvDyn reads it
-  viewed    ///< Publish; the readers view it in the producer's memory
+  viewed    ///< Publish makes it visible; View views it in the producer's memory
 };
 /// "static", "dynamic" or "viewed".
 WEFT_API std::string_view name(EdgeKind kind) noexcept;
@@ -40,10 +40,12 @@ struct Edge {
 /// Registered memory that a rank's static and viewed edges need, in bytes. Dynamic edges come on
 /// top of it, as large as their tensors happen to be.
 struct MemoryNeed {
-  std::uint64_t received = 0;   ///< slots of this rank, one buffer each
-  std::uint64_t sent = 0;       ///< tensors that this rank puts, each counted once
-  std::uint64_t published = 0;  ///< published slots, two buffers each
-  std::size_t dynamic = 0;      ///< number of dynamic edges, at both ends
+  std::uint64_t received = 0;  ///< slots of this rank, one buffer each
+  std::uint64_t sent = 0;      ///< tensors that this rank puts, each counted once
+  /// Published slots: one buffer for a feed or variable, which keeps its memory, two for others;
+  /// edges of one tensor or of its aliases share a slot.
+  std::uint64_t published = 0;
+  std::size_t dynamic = 0;  ///< number of dynamic edges, at both ends
   std::uint64_t total() const noexcept { return received + sent + published; }
 };
 
@@ -84,7 +86,8 @@ WEFT_API std::string dot(const Graph& graph);
 
 struct PartitionOptions {
   int ranks = 1;
-  /// The host of each rank, by any numbers; empty: every rank has a host of its own.
+  /// The host of each rank, by any numbers: ranks of one host share memory. Empty: every rank has a
+  /// host of its own.
   std::vector<int> hosts{};
   /// False: ranks of one host send as well.
   bool may_view = true;
@@ -95,11 +98,13 @@ struct PartitionOptions {
 /// Cuts `graph` by the placement of its nodes, replaces each cut edge by a send and a receive, and
 /// decides the kind of each edge:
 /// - GPU memory at either end, or a shape that changes: dynamic.
-/// - Ranks of one host, readers that only read, and no assignment that may come before a reader:
-///   viewed.
-/// - All others: static. No credits if the graph proves that every reader of the received tensor
-///   has ended before the producer sends again, by the contract of Graph: a rank begins a step
-///   after its nodes of the step before. A fetch ends when the application has its value.
+/// - Ranks of one host, memory of static shape that is the producer's own, readers that only read,
+///   and no assignment that may come before a reader: viewed.
+/// - All others: static.
+/// A static or viewed edge has no credits if the graph proves that every reader of the received
+/// tensor has ended before the producer sends again, by the contract of Graph: a rank begins a step
+/// after its nodes of the step before. For views of a feed or variable: before the producer's step
+/// ends, since the application may write it then. A fetch ends when the application has its value.
 /// A received tensor is not overwritten in place, except by an operator that must.
 ///
 /// Throws Error(bad_argument), naming the node, for a cycle, a node without a placement or on a

@@ -1,7 +1,9 @@
-// The proof that a static edge needs no credits (docs/decisions/051-credit-free-edges.md).
+// The proof that a static or viewed edge needs no credits (docs/decisions/051-credit-free-edges.md,
+// 056-views-of-a-step.md).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/dataflow/graph/edges.hpp"
 
@@ -121,36 +123,86 @@ std::vector<NodeId> users_of(const Graph& graph, const Readers& readers, NodeId 
   return users;
 }
 
+/// Proves of single edges that every user of a received tensor has ended before its memory at the
+/// producer, or at the receiver, is written again.
+class Prover {
+ public:
+  explicit Prover(const Plan& plan) : plan_(plan), order_(plan) {
+    before_ = order_.ranks_before();
+    after_ = order_.ranks_after();
+    for (const Part& part : plan.parts) readers_.push_back(readers_of(part.graph));
+    for (const Edge& edge : plan.edges)
+      if (edge.kind == EdgeKind::viewed)
+        views_[{edge.from, published_root(plan, edge)}].push_back(&edge);
+  }
+
+  void prove(Edge& edge) const {
+    const Graph& graph = plan_.parts[static_cast<std::size_t>(edge.to)].graph;
+    edge.needs_credits = false;
+    for (const NodeId user :
+         users_of(graph, readers_[static_cast<std::size_t>(edge.to)], edge.receive)) {
+      const RankSet& after = after_[order_.number(edge.to, user)];
+      const std::string& name = graph.node(user).name;
+      edge.needs_credits = edge.kind == EdgeKind::viewed
+                               ? !ends_before_publishing(edge, after, name)
+                               : !ends_before_sending(edge, after, name);
+      if (edge.needs_credits) return;
+    }
+  }
+
+ private:
+  int through(const Edge& sent, const RankSet& after) const {
+    return common_rank(after, before_[order_.number(sent.from, sent.send)]);
+  }
+
+  bool ends_before_sending(Edge& edge, const RankSet& after, const std::string& user) const {
+    // The user ends before some node of this rank does, which ends before the rank's next step,
+    // in which a node comes before the send.
+    const int rank = through(edge, after);
+    edge.why_credits =
+        rank < 0 ? fmt::format("'{}' may still read when '{}' sends again", user, edge.name)
+                 : fmt::format("rank {}'s next step follows '{}' and precedes the next send", rank,
+                               user);
+    return rank >= 0;
+  }
+
+  bool ends_before_publishing(Edge& edge, const RankSet& after, const std::string& user) const {
+    const TensorId root = published_root(plan_, edge);
+    if (keeps_memory(plan_.parts[static_cast<std::size_t>(edge.from)].graph, root)) {
+      // Between steps the application may write the memory.
+      const bool has_ended = after[static_cast<std::size_t>(edge.from)];
+      edge.why_credits =
+          has_ended ? fmt::format("rank {}'s step ends after '{}'", edge.from, user)
+                    : fmt::format("'{}' may still read when rank {}'s step ends", user, edge.from);
+      return has_ended;
+    }
+    // Whichever send comes first publishes for all edges of this memory.
+    int rank = -1;
+    for (const Edge* other : views_.at({edge.from, root})) {
+      rank = through(*other, after);
+      if (rank < 0) break;
+    }
+    edge.why_credits =
+        rank < 0 ? fmt::format("'{}' may still read when '{}' is published again", user, edge.name)
+                 : fmt::format("rank {}'s next step follows '{}' and precedes the next version",
+                               rank, user);
+    return rank >= 0;
+  }
+
+  const Plan& plan_;
+  const StepOrder order_;
+  std::vector<RankSet> before_;
+  std::vector<RankSet> after_;
+  std::vector<Readers> readers_;
+  std::map<std::pair<int, TensorId>, std::vector<const Edge*>> views_;  ///< by rank and memory
+};
+
 }  // namespace
 
 void prove_credit_free(Plan& plan) {
-  const StepOrder order(plan);
-  const std::vector<RankSet> before = order.ranks_before();
-  const std::vector<RankSet> after = order.ranks_after();
-  std::vector<Readers> readers;
-  for (const Part& part : plan.parts) readers.push_back(readers_of(part.graph));
-  for (Edge& edge : plan.edges) {
-    if (edge.kind != EdgeKind::fixed) continue;
-    const Graph& graph = plan.parts[static_cast<std::size_t>(edge.to)].graph;
-    const RankSet& sends_after = before[order.number(edge.from, edge.send)];
-    edge.needs_credits = false;
-    std::string through;
-    for (const NodeId user :
-         users_of(graph, readers[static_cast<std::size_t>(edge.to)], edge.receive)) {
-      // The user ends before some node of this rank does, which ends before the rank's next step,
-      // in which a node comes before the send.
-      const int rank = common_rank(after[order.number(edge.to, user)], sends_after);
-      if (rank < 0) {
-        edge.needs_credits = true;
-        edge.why_credits = fmt::format("'{}' may still read when '{}' sends again",
-                                       graph.node(user).name, edge.name);
-        break;
-      }
-      through = fmt::format("rank {}'s next step follows '{}' and precedes the next send", rank,
-                            graph.node(user).name);
-    }
-    if (!edge.needs_credits) edge.why_credits = through;
-  }
+  const Prover prover(plan);
+  for (Edge& edge : plan.edges)
+    if (edge.kind != EdgeKind::dynamic) prover.prove(edge);
 }
 
 }  // namespace weft::dataflow

@@ -57,8 +57,7 @@ class EdgeFinder {
       edge.why = against.empty() ? "its shape never changes, and its readers only read it"
                                  : "its shape never changes; no view: " + against;
     }
-    edge.why_credits = edge.kind == EdgeKind::viewed ? "the readers pin the version"
-                                                     : "the release tells that it has been read";
+    edge.why_credits = "the release tells that it has been read";
   }
 
   NodeId gpu_node(const Edge& edge) const {
@@ -73,12 +72,15 @@ class EdgeFinder {
   /// The reason against a view; empty if there is none.
   std::string against_view(const Edge& edge) const {
     if (!options_.may_view) return "the options rule it out";
-    if (!one_host(edge.from, edge.to)) return "the ranks are on different hosts";
+    if (!one_host(edge.from, edge.to)) return "the ranks share no memory";
     if (!is_own_memory(edge)) return "its memory is that of a received tensor";
+    const TensorId root = storage_of(graph_, edge.tensor);
+    if (!graph_.type(root).shape.known())
+      return fmt::format("its memory is that of '{}', whose shape {} may change",
+                         graph_.node(root.node).name, graph_.type(root).shape.text());
     std::vector<NodeId> viewers;
     if (const std::string against = find_viewers(edge, viewers); !against.empty()) return against;
     // The producer's memory must stay as it is while it is viewed.
-    const TensorId root = storage_of(graph_, edge.tensor);
     for (std::size_t i = 0; i < graph_.size(); ++i) {
       const auto writer = static_cast<NodeId>(i);
       if (!overwrites(writer, root)) continue;

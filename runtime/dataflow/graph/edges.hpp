@@ -10,7 +10,15 @@ namespace weft::dataflow {
 std::vector<Edge> find_edges(const Graph& graph, const std::vector<NodeId>& order,
                              const PartitionOptions& options);
 
-/// Sets `needs_credits` of the static edges of a plan whose parts are complete.
+/// The tensor of the producer's part whose memory the readers of a viewed edge view. Edges of one
+/// such tensor share its published slot.
+TensorId published_root(const Plan& plan, const Edge& edge);
+
+/// True for a tensor that has the same memory in each step: a feed or a variable. Its published
+/// slot has one buffer, that of other tensors two.
+bool keeps_memory(const Graph& part, TensorId root);
+
+/// Sets `needs_credits` of the static and viewed edges of a plan whose parts are complete.
 void prove_credit_free(Plan& plan);
 
 /// The nodes of a part that may work in place.

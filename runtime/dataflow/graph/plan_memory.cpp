@@ -87,25 +87,39 @@ std::vector<InPlace> find_in_place(const Graph& part) {
   return found;
 }
 
+TensorId published_root(const Plan& plan, const Edge& edge) {
+  const Graph& part = plan.parts[static_cast<std::size_t>(edge.from)].graph;
+  return storage_of(part, part.node(edge.send).inputs[0]);
+}
+
+bool keeps_memory(const Graph& part, TensorId root) {
+  const std::string& definition = part.node(root.node).definition->name;
+  return definition == "weft.Feed" || definition == "weft.Variable";
+}
+
 void measure_memory(Plan& plan, const std::vector<std::uint64_t>& limits) {
+  std::set<std::pair<int, TensorId>> published;
+  for (const Edge& edge : plan.edges) {
+    if (edge.kind != EdgeKind::viewed) continue;
+    const TensorId root = published_root(plan, edge);
+    Part& from = plan.parts[static_cast<std::size_t>(edge.from)];
+    if (published.insert({edge.from, root}).second)
+      from.memory.published += (keeps_memory(from.graph, root) ? 1 : 2) * edge.bytes;
+  }
   std::set<TensorId> sent;
-  std::set<TensorId> published;
   for (const Edge& edge : plan.edges) {
     MemoryNeed& from = plan.parts[static_cast<std::size_t>(edge.from)].memory;
     MemoryNeed& to = plan.parts[static_cast<std::size_t>(edge.to)].memory;
-    switch (edge.kind) {
-      case EdgeKind::fixed:
-        to.received += edge.bytes;
-        if (sent.insert(edge.tensor).second) from.sent += edge.bytes;
-        break;
-      case EdgeKind::viewed:
-        if (published.insert(edge.tensor).second) from.published += 2 * edge.bytes;
-        break;
-      case EdgeKind::dynamic:
-        ++from.dynamic;
-        ++to.dynamic;
-        break;
+    if (edge.kind == EdgeKind::dynamic) {
+      ++from.dynamic;
+      ++to.dynamic;
     }
+    if (edge.kind != EdgeKind::fixed) continue;
+    to.received += edge.bytes;
+    // What is viewed as well is sent from its published slot.
+    if (!published.contains({edge.from, published_root(plan, edge)}) &&
+        sent.insert(edge.tensor).second)
+      from.sent += edge.bytes;
   }
   check_limits(plan, limits);
 }

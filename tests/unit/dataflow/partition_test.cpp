@@ -240,8 +240,9 @@ TEST(Partition, TellsTheBytesOfPlansLargerThanTheArenas) {
               refusal.names("rank 1 needs 128 bytes and has 100"))
       << refusal.message;
   const Plan viewed = partition(trainer(), {.ranks = 2, .hosts = {0, 0}});
-  EXPECT_EQ(viewed.parts[0].memory.published, 128U);
-  EXPECT_EQ(viewed.parts[0].memory.total(), 128U);
+  EXPECT_EQ(viewed.parts[0].memory.published, 64U) << "a variable keeps its one buffer";
+  EXPECT_EQ(viewed.parts[0].memory.total(), 64U);
+  EXPECT_EQ(viewed.parts[1].memory.published, 128U) << "two buffers";
 }
 
 TEST(Partition, ReportsEveryEdgeAsTextJsonAndPicture) {
