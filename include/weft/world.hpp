@@ -23,6 +23,14 @@ class WorldState;
 struct AwaitedEnds;
 }  // namespace detail
 
+/// Handles of several kinds that one thread waits for together (World::wait_any). The caller keeps
+/// lists and handles until the call returns; no other thread may use the handles meanwhile.
+struct WaitSet {
+  std::span<Slot* const> slots{};
+  std::span<Request* const> requests{};
+  std::span<PublishedReader* const> readers{};
+};
+
 /// This process (or, in tests, this thread) as one of size() ranks. Several worlds may live in one
 /// process. Slots, their remote ends and all other objects made from a world must be destroyed
 /// before it; tensors may outlive it.
@@ -102,13 +110,18 @@ class WEFT_API World {
   /// Waits until one of `slots` has an arrival or can't get one any more (its wait() then says
   /// why), and returns its index. If several are ready, successive calls return each in turn. The
   /// timeout's text has the first 4 slots with their peers, what each lacks, and the number of
-  /// further ones. The same holds for the two functions below.
+  /// further ones. The same holds for the three functions below. They allocate for an error's text
+  /// alone.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
   /// Waits until one of `readers` has a version not seen yet, and returns its index.
   Result<std::size_t> wait_any(std::span<PublishedReader* const> readers,
                                Deadline deadline = {}) noexcept;
   /// Waits until one of `requests` has ended, and returns its index.
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
+  /// Waits until one of all handles of `set` is ready in the sense of the three functions above,
+  /// and returns its index: slots have the first ones, then requests, then readers. Errors:
+  /// timeout, forked, bad_argument (the set is empty).
+  Result<std::size_t> wait_any(const WaitSet& set, Deadline deadline = {}) noexcept;
 
   /// A file descriptor, owned by the world, for the user's own poll loop. It becomes readable after
   /// any event of this rank: an arrival, a credit, a peer's death. Usage: poll, clear_event(), then

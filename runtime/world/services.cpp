@@ -14,6 +14,14 @@ std::string suspicion_of(World& world, int rank) {
   return WorldAccess::state(world).mesh.suspicion(rank);
 }
 
+stats::Recorder& recorder_of(World& world) noexcept {
+  return WorldAccess::state(world).local.recorder;
+}
+
+const std::shared_ptr<stats::StatsSegment>& stats_of(World& world) noexcept {
+  return WorldAccess::state(world).local.stats;
+}
+
 ServerSettings server_settings(World& world) {
   const detail::WorldState& state = WorldAccess::state(world);
   return {state.ps_servers, state.ps_replicas};

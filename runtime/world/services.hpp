@@ -9,6 +9,9 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "base/stats/recorder.hpp"
+#include "base/stats/stats_segment.hpp"
+#include "base/stats/waits.hpp"
 #include "weft/world.hpp"
 
 namespace weft {
@@ -21,6 +24,10 @@ std::chrono::nanoseconds default_timeout(World& world) noexcept;
 /// thread.
 std::string suspicion_of(World& world, int rank);
 
+/// Events and state of this rank that tools show. Any thread; valid as long as the world.
+stats::Recorder& recorder_of(World& world) noexcept;
+const std::shared_ptr<stats::StatsSegment>& stats_of(World& world) noexcept;
+
 /// The settings that the parameter server reads: WEFT_PS_SERVERS and WEFT_PS_REPLICAS.
 struct ServerSettings {
   std::string servers;
@@ -30,19 +37,31 @@ ServerSettings server_settings(World& world);
 
 namespace detail {
 
-/// Ends of several kinds that one thread waits for together. No other thread may use them
-/// meanwhile.
+/// Something to wait for that is no handle.
+class Condition {
+ public:
+  /// True too if it can't come any more. Cheap, does not block; called by one thread at a time.
+  virtual bool holds() noexcept = 0;
+
+ protected:
+  ~Condition() = default;
+};
+
+/// A wait that another thread may end.
 struct AwaitedEnds {
-  std::span<Slot* const> slots;
-  std::span<Request* const> requests;
+  WaitSet set{};
+  /// A condition comes to hold with a ring of this rank's doorbell: a signal, an arrival, wake().
+  std::span<Condition* const> conditions{};
   /// Ends the wait as well. Cheap, does not block; another thread that makes it true calls wake().
-  std::function<bool()> woken;
+  std::function<bool()> woken{};
+  /// How tools see the wait.
+  stats::WaitAbout about{.operation = stats::Operation::any};
 };
 
 }  // namespace detail
 
-/// Waits until one of `ends` is ready or can't become so any more, or is woken. Returns an index:
-/// of the slots first, then of the requests; their number if woken. Errors: timeout, forked.
+/// As World::wait_any, for a set that may be empty, and for conditions, which have the last
+/// indices. Returns the number of all handles and conditions if woken.
 Result<std::size_t> wait_any(World& world, const detail::AwaitedEnds& ends,
                              Deadline deadline) noexcept;
 /// Makes the waits of this rank's threads look again. Any thread.

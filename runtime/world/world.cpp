@@ -9,7 +9,6 @@
 #include "base/os/descriptor_limit.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/world/descriptor_need.hpp"
-#include "runtime/world/services.hpp"
 #include "runtime/world/world_state.hpp"
 
 namespace weft {
@@ -25,71 +24,6 @@ std::size_t bytes_of(const char* operation, DType dtype, const Shape& shape) {
                                                    name(dtype), shape.text()),
                             .hint = "allocate a smaller tensor"});
   return elements * size_of(dtype);
-}
-
-/// Number of awaited ends that the timeout of a call names.
-constexpr std::size_t kMostNamed = 4;
-
-/// The timeout status of wait_any(). `awaited` returns the end at an index, with its peer.
-template <typename AwaitedAt>
-Status none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
-  ErrorDetail detail{
-      .code = Code::timeout,
-      .operation = "wait_any",
-      .message = fmt::format("none of {} became ready", count),
-      .hint = "check that these ranks are at the same step; raise WEFT_TIMEOUT if they are",
-      .rank = rank};
-  for (std::size_t i = 0; i < count; ++i) {
-    p2p::Awaited one = awaited(i);
-    if (i < kMostNamed) {
-      detail.message += fmt::format("{} slot \"{}\"", i == 0 ? ":" : ";", one.slot);
-      if (one.sequence != 0) detail.message += fmt::format(", tensor {}", one.sequence);
-      detail.message += fmt::format(": {}", one.lack);
-    }
-    if (detail.peer < 0 && one.peer >= 0) {
-      detail.peer = one.peer;
-      detail.host = std::move(one.host);
-      detail.slot = std::move(one.slot);
-      detail.sequence_expected = one.sequence;
-    }
-    if (i >= kMostNamed && detail.peer >= 0) break;
-  }
-  if (count > kMostNamed) detail.message += fmt::format("; and {} more", count - kMostNamed);
-  return Status(std::move(detail));
-}
-
-/// Waits until one of `handles` is ready. `end_of` returns an object with ready(), broken(),
-/// before_wait() and awaited() for each handle.
-template <typename Handle, typename EndOf>
-Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const> handles,
-                              Deadline deadline, const EndOf& end_of) noexcept {
-  const p2p::LocalRank& local = world.local;
-  if (local.forked()) return local.fork_refusal("wait_any");
-  std::size_t found = handles.size();
-  // Starts where the last call stopped, so that a handle that is always ready does not hide the
-  // others.
-  const std::size_t first = world.next_any.load(std::memory_order_relaxed);
-  const auto any = [&](auto what) {
-    for (std::size_t i = 0; i < handles.size(); ++i) {
-      const std::size_t at = (first + i) % handles.size();
-      if (!what(end_of(*handles[at]))) continue;
-      found = at;
-      return true;
-    }
-    return false;
-  };
-  const auto ready = [&] { return any([](auto&& end) { return end.ready(); }); };
-  if (!ready())
-    for (Handle* handle : handles) end_of(*handle).before_wait();
-  const p2p::WaitEnd end = local.waiter.wait(
-      ready, [&] { return any([](auto&& e) { return e.broken(); }); }, deadline,
-      [] { return stats::WaitAbout{.operation = stats::Operation::any}; });
-  if (end != p2p::WaitEnd::timeout) {
-    world.next_any.store(found + 1, std::memory_order_relaxed);
-    return found;
-  }
-  return none_ready(local.rank, handles.size(),
-                    [&](std::size_t i) { return end_of(*handles[i]).awaited(); });
 }
 
 }  // namespace
@@ -234,62 +168,6 @@ PublishedReader World::attach_published(int owner, const std::string& name, Dead
     asked.name = name;
     return PublishedReader(state_->slots.attach(owner, asked, true, deadline));
   });
-}
-
-Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
-  return one_ready(*state_, slots, deadline,
-                   [](Slot& slot) -> detail::PutOwner& { return *slot.state_; });
-}
-
-Result<std::size_t> World::wait_any(std::span<PublishedReader* const> readers,
-                                    Deadline deadline) noexcept {
-  return one_ready(
-      *state_, readers, deadline,
-      [](PublishedReader& reader) -> detail::VersionReader& { return *reader.state_; });
-}
-
-Result<std::size_t> World::wait_any(std::span<Request* const> requests,
-                                    Deadline deadline) noexcept {
-  struct Ended {
-    Request& request;
-    bool ready() const noexcept { return request.test(); }
-    bool broken() const noexcept { return false; }
-    void before_wait() noexcept {}
-    p2p::Awaited awaited() const {
-      if (request.writer_ == nullptr) return {.slot = "", .lack = "the request has ended"};
-      return request.writer_->awaited_put(request.ticket_);
-    }
-  };
-  return one_ready(*state_, requests, deadline, [](Request& request) { return Ended{request}; });
-}
-
-Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept {
-  const p2p::LocalRank& local = state_->local;
-  if (local.forked()) return local.fork_refusal("wait_any");
-  const std::size_t slots = ends.slots.size();
-  const std::size_t all = slots + ends.requests.size();
-  std::size_t found = all;
-  const auto ready = [&] {
-    for (found = 0; found < slots; ++found)
-      if (ends.slots[found]->state_->ready()) return true;
-    for (; found < all; ++found)
-      if (ends.requests[found - slots]->test()) return true;
-    return ends.woken();
-  };
-  std::size_t lost = all;
-  const auto broken = [&] {
-    for (lost = 0; lost < slots; ++lost)
-      if (ends.slots[lost]->state_->broken()) return true;
-    return false;
-  };
-  if (!ready())
-    for (Slot* slot : ends.slots) slot->state_->before_wait();
-  const p2p::WaitEnd end = local.waiter.wait(
-      ready, broken, deadline, [] { return stats::WaitAbout{.operation = stats::Operation::any}; });
-  if (end == p2p::WaitEnd::ready) return found;
-  if (end == p2p::WaitEnd::broken) return lost;
-  return none_ready(local.rank, slots,
-                    [&](std::size_t i) { return ends.slots[i]->state_->awaited(); });
 }
 
 int World::event_fd() {

@@ -37,6 +37,7 @@ Bodies error_bodies();
 Bodies counter_bodies();
 Bodies collective_bodies();
 Bodies thread_bodies();
+Bodies wait_set_bodies();
 Bodies message_bodies();
 Bodies signal_bodies();
 Bodies progress_bodies();

@@ -138,6 +138,17 @@ Case any_of_slots(Side& side) {
   }};
 }
 
+Case any_of_a_set(Side& side) {
+  const SlotSpec spec = spec_of(side);
+  if (!side.calls()) return owner_waits(side, spec);
+  auto slot = std::make_shared<Slot>(side.world.expose(spec));
+  World* const world = &side.world;
+  return {.call = [=](Deadline deadline) {
+    const std::array<Slot*, 1> slots{slot.get()};
+    return said(world->wait_any(WaitSet{.slots = slots}, deadline));
+  }};
+}
+
 Case attaches(Side& side, bool by_name) {
   const SlotSpec spec = spec_of(side);
   if (!side.calls()) {
@@ -195,6 +206,7 @@ std::vector<Row> slot_rows() {
       {"World::wait_any", any_of_slots},
       {"World::wait_any#2", [](Side& side) { return reader_reads(side, Reads::any, false); }},
       {"World::wait_any#3", [](Side& side) { return put_waits(side, true); }},
+      {"World::wait_any#4", any_of_a_set},
   };
 }
 

@@ -154,6 +154,10 @@ void check_slots(Rank& rank, Checks& checks) {
   expect_forked(checks, "wait_any slots", rank.world.wait_any(slots).code());
   expect_forked(checks, "wait_any remote slots", rank.world.wait_any(remotes).code());
   expect_forked(checks, "wait_any requests", rank.world.wait_any(requests).code());
+  expect_forked(
+      checks, "wait_any of a set",
+      rank.world.wait_any(WaitSet{.slots = slots, .requests = requests, .readers = remotes})
+          .code());
   expect_forked(checks, "wait", rank.put_slot.wait().code());
   expect_forked(checks, "next", rank.published.next().code());
   expect_forked(checks, "publish", rank.published.publish().code());

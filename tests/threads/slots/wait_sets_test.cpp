@@ -1,0 +1,213 @@
+// Waits for slots, readers and requests together: who ends them, and what they cost.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+#include "tests/support/ranks.hpp"
+#include "tests/threads/verbs/allocation_count.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kSlot = 0;
+constexpr std::size_t kRequest = 1;
+
+SlotSpec named(const std::string& name) {
+  return {.name = name, .dtype = DType::f32, .shape = {64}, .depth = 1};
+}
+
+/// Rank 0 awaits a slot that rank 1 puts into, and the put of its own that rank 1 has not let go.
+struct Waiting {
+  explicit Waiting(World& world, Meeting& meeting) : slot(world.expose(named("in"))) {
+    remote = world.attach(1, named("out"));
+    tensor = world.allocate(DType::f32, {64});
+    remote.put(tensor).wait().or_throw();
+    pending = remote.put(tensor);
+    meeting.wait();
+  }
+  WaitSet set() const { return {.slots = slots, .requests = requests}; }
+
+  Slot slot;
+  RemoteSlot remote;
+  Tensor tensor;
+  Request pending;
+  const std::array<Slot*, 1> slots{&slot};
+  const std::array<Request*, 1> requests{&pending};
+};
+
+struct Awaited {
+  Awaited(World& world, Meeting& meeting) : slot(world.expose(named("out"))) {
+    remote = world.attach(0, named("in"));
+    tensor = world.allocate(DType::f32, {64});
+    meeting.wait();
+  }
+  void put() { remote.put(tensor).wait().or_throw(); }
+  void release() { slot.wait().value().release(); }
+
+  Slot slot;
+  RemoteSlot remote;
+  Tensor tensor;
+};
+
+void run_both(const std::function<void(World&, Waiting&, Meeting&)>& waiting,
+              const std::function<void(World&, Awaited&, Meeting&)>& awaited,
+              const char* fabric = "shm") {
+  Meeting meeting(2);
+  run_pair(
+      [&](World& world) {
+        Waiting own(world, meeting);
+        waiting(world, own, meeting);
+      },
+      [&](World& world) {
+        Awaited own(world, meeting);
+        awaited(world, own, meeting);
+      },
+      settings().with(Setting::fabric, fabric));
+}
+
+TEST(WaitSets, GiveTheSlotThatIsReadyFirst) {
+  run_both(
+      [](World& world, Waiting& own, Meeting& meeting) {
+        EXPECT_EQ(world.wait_any(own.set()).value(), kSlot);
+        EXPECT_TRUE(own.slot.wait().ok());
+        EXPECT_FALSE(own.pending.test());
+        meeting.wait();
+      },
+      [](World&, Awaited& own, Meeting& meeting) {
+        std::this_thread::sleep_for(milliseconds(20));
+        own.put();
+        meeting.wait();
+      });
+}
+
+TEST(WaitSets, GiveTheRequestThatEndsFirst) {
+  run_both(
+      [](World& world, Waiting& own, Meeting& meeting) {
+        EXPECT_EQ(world.wait_any(own.set()).value(), kRequest);
+        EXPECT_TRUE(own.pending.wait().ok());
+        EXPECT_FALSE(own.slot.ready());
+        meeting.wait();
+      },
+      [](World&, Awaited& own, Meeting& meeting) {
+        std::this_thread::sleep_for(milliseconds(20));
+        own.release();
+        meeting.wait();
+      });
+}
+
+TEST(WaitSets, GiveEachOfSeveralReadyHandlesItsTurn) {
+  run_both(
+      [](World& world, Waiting& own, Meeting& meeting) {
+        meeting.wait();
+        ASSERT_TRUE(soon([&] { return own.slot.ready() && own.pending.test(); }));
+        std::array<int, 2> found{};
+        for (int i = 0; i < 10; ++i) ++found.at(world.wait_any(own.set()).value());
+        EXPECT_EQ(found, (std::array{5, 5}));
+        meeting.wait();
+      },
+      [](World&, Awaited& own, Meeting& meeting) {
+        own.put();
+        own.release();
+        meeting.wait();
+        meeting.wait();
+      });
+}
+
+TEST(WaitSets, EndAtTheirDeadlineAndTellEachHandle) {
+  for (const char* fabric : {"shm", "tcp"})
+    run_both(
+        [](World& world, Waiting& own, Meeting& meeting) {
+          const auto began = Clock::now();
+          const Status late =
+              world.wait_any(own.set(), Deadline::after(milliseconds(200))).status();
+          const auto took = Clock::now() - began;
+          EXPECT_GE(took, milliseconds(200));
+          EXPECT_LT(took, milliseconds(2000));
+          EXPECT_TRUE(tells(late, Code::timeout,
+                            {"none of 2", "\"in\", tensor 1: nothing came from rank 1",
+                             "\"out\", tensor 1: rank 1 ", "has not let go of an earlier tensor"}));
+          EXPECT_EQ(late.detail().peer, 1);
+          EXPECT_FALSE(own.pending.test()) << "it lives on";
+          meeting.wait();
+        },
+        [](World&, Awaited&, Meeting& meeting) { meeting.wait(); }, fabric);
+}
+
+TEST(WaitSets, EndWhenTheirPeerLeaves) {
+  for (const char* fabric : {"shm", "tcp"})
+    run_both(
+        [](World& world, Waiting& own, Meeting&) {
+          for (int i = 0; i < 2; ++i) {
+            const auto found = world.wait_any(own.set(), Deadline::after(std::chrono::seconds(5)));
+            ASSERT_TRUE(found.ok()) << found.status().text();
+            const Status why = *found == kSlot ? own.slot.wait().status() : own.pending.wait();
+            EXPECT_TRUE(why.code() == Code::peer_left || why.code() == Code::closed) << why.text();
+            EXPECT_EQ(why.detail().peer, 1);
+          }
+        },
+        [](World&, Awaited&, Meeting&) { std::this_thread::sleep_for(milliseconds(20)); }, fabric);
+}
+
+TEST(WaitSets, EndWhenTheirPeerIsDead) {
+  run_both(
+      [](World& world, Waiting& own, Meeting& meeting) {
+        std::thread judge([&] {
+          std::this_thread::sleep_for(milliseconds(50));
+          world.declare_dead(1, "as the test says");
+        });
+        const auto found = world.wait_any(own.set(), Deadline::after(std::chrono::seconds(5)));
+        judge.join();
+        ASSERT_TRUE(found.ok()) << found.status().text();
+        const Status why = *found == kSlot ? own.slot.wait().status() : own.pending.wait();
+        EXPECT_TRUE(tells(why, Code::peer_failed, {"rank 1", "as the test says"}));
+        meeting.wait();
+      },
+      [](World&, Awaited&, Meeting& meeting) { meeting.wait(); }, "tcp");
+}
+
+TEST(WaitSets, AreRefusedIfEmpty) {
+  run_on(1, [](World& world) {
+    EXPECT_TRUE(tells(world.wait_any(WaitSet{}).status(), Code::bad_argument,
+                      {"wait_any", "no slot, no request and no reader"}));
+    Slot slot = world.expose(named("alone"));
+    const std::array<Slot*, 1> slots{&slot};
+    EXPECT_TRUE(
+        tells(world.wait_any(WaitSet{.slots = slots}, Deadline::after(milliseconds(5))).status(),
+              Code::timeout, {"none of 1", "\"alone\""}));
+  });
+}
+
+TEST(WaitSets, AllocateNothing) {
+  constexpr int kSteps = 200;
+  run_both(
+      [](World& world, Waiting& own, Meeting& meeting) {
+        std::uint64_t warm = 0;
+        for (int arrived = 0, ended = 0; arrived < kSteps || ended < kSteps;) {
+          if (arrived + ended == kSteps) warm = allocations();
+          if (world.wait_any(own.set()).value() == kSlot) {
+            own.slot.wait().value().release();
+            ++arrived;
+          } else {
+            own.pending.wait().or_throw();
+            own.pending = own.remote.put(own.tensor);
+            ++ended;
+          }
+        }
+        EXPECT_GT(warm, 0U) << "joining allocates: they are counted";
+        EXPECT_EQ(allocations() - warm, 0U);
+        meeting.wait();
+      },
+      [](World&, Awaited& own, Meeting& meeting) {
+        for (int n = 0; n < kSteps; ++n) {
+          own.release();
+          own.put();
+        }
+        meeting.wait();
+      });
+}
+
+}  // namespace
+}  // namespace weft::tests
