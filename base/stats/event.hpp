@@ -50,7 +50,11 @@ enum class Event : std::uint8_t {
   credit_written,  ///< value: the highest sequence released
   published,
   viewed,
-  count_  // not an event
+  // Executors of graphs, with WEFT_RECORD=all; value: the step.
+  node_ran,       ///< slot: the node's number
+  edge_sent,      ///< from the first look to the end; slot: the edge's slot
+  edge_received,  ///< likewise
+  count_          // not an event
 };
 
 /// The event's name, such as "attach_granted"; "unknown" for any other number.

@@ -19,7 +19,7 @@
 // - Only the first `present` entries of a section exist; `present` may grow.
 // - An edge entry is reused by one edge after another. Load `generation`; if it is odd, the entry
 // is being reassigned: skip it. Copy the entry and load `generation` again; if it differs, drop the
-// copy.
+// copy. The same holds for executors, and for nodes with `number`, which is 0 meanwhile.
 // - The ring's record number n lies in cell n mod capacity. A record is complete if its stamp is
 // 2 (n + 1) both before and after the copy. `head` is the number of records begun so far.
 // - A wait is complete if `since` is not 0 and the same before and after the copy.
@@ -29,7 +29,7 @@ namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
 inline constexpr std::uint64_t kMagic = 0x7461747374666577;  // the bytes "weftstat"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
@@ -89,11 +89,13 @@ enum class SectionIndex : std::uint8_t {
   totals,
   paths,
   waits,
+  executors,
+  nodes,
   recorder,
   ring,
   edges
 };
-inline constexpr std::size_t kSections = 9;
+inline constexpr std::size_t kSections = 11;
 
 struct Header {
   Word magic;
@@ -174,19 +176,42 @@ enum class Operation : std::uint8_t {
   next,        ///< a buffer without readers
   rendezvous,  ///< send, recv, or open
   any,         ///< wait_any
+  step,        ///< an edge, in a step of an executor
   count_       // not an operation
 };
 
 /// A wait of one of the rank's threads; written when the thread goes to sleep.
 struct alignas(64) WaitEntry {
-  Word taken;     ///< 1 while a thread uses the entry
-  Word since;     ///< start of the wait (CLOCK_MONOTONIC, ns); 0: no wait
-  Word what;      ///< bits 0-7 operation, 8-31 peer (all ones: none, or several)
+  Word taken;  ///< 1 while a thread uses the entry
+  Word since;  ///< start of the wait (CLOCK_MONOTONIC, ns); 0: no wait
+  /// Bits 0-7 operation, 8-31 peer (all ones: none, or several); of a step: 32-39 number of the
+  /// executor's entry, from 1, 40-55 number of further edges that it waits for.
+  Word what;
   Word slot;      ///< the slot's number in the records; 0: none
-  Word sequence;  ///< the sequence waited for; 0: none
+  Word sequence;  ///< the sequence, or the step, waited for; 0: none
   Word until;     ///< the deadline, ns
 };
 static_assert(sizeof(WaitEntry) == 64);
+
+/// An executor of a graph. The thread that runs its steps writes it.
+struct alignas(64) ExecutorEntry {
+  Word generation;
+  Word live;    ///< 0: its executor is gone
+  Word begun;   ///< steps begun
+  Word ended;   ///< steps that ended well
+  Word failed;  ///< 1: a step failed, so the executor is over
+  WordText<72> name;
+};
+static_assert(sizeof(ExecutorEntry) == 128);
+
+inline constexpr std::size_t kExecutors = 16;  ///< entries; further executors are not shown
+
+/// The name of a graph's node in the records; only with WEFT_RECORD=all.
+struct alignas(64) NodeEntry {
+  Word number;         ///< in the records; 0: no node
+  WordText<120> name;  ///< of node and definition: "conv1 (Conv)"
+};
+static_assert(sizeof(NodeEntry) == 128);
 
 /// The counters of a slot's end, in one cache line. Each word has one writer at a time.
 struct alignas(64) EdgeCounters {
@@ -245,10 +270,11 @@ struct Record {
   Word started;  ///< CLOCK_MONOTONIC, ns
   Word ended;    ///< the end; as `started` for a momentary event
   Word what;     ///< bits 0-7 event, 8-31 peer (all ones: none), 32-39 operation, 40-47 code
-  Word slot;     ///< 0: none
-  Word value;    ///< a sequence number, a size or a chunk, depending on the event
+  Word slot;     ///< 0: none; of `node_ran` the node's number
+  Word value;    ///< a sequence number, a step, a size or a chunk, depending on the event
   Word bytes;    ///< bytes moved
-  Word reserved;
+  Word thread;   ///< of a node: the executor's thread, 0 for the caller of run(), plus its entry <<
+                 ///< 32
 };
 static_assert(sizeof(Record) == 64);
 

@@ -17,6 +17,7 @@ void write_words(Record& record, const RecordedEvent& event) noexcept {
   record.slot.store(event.slot, std::memory_order_release);
   record.value.store(event.value, std::memory_order_release);
   record.bytes.store(event.bytes, std::memory_order_release);
+  record.thread.store(event.thread, std::memory_order_release);
 }
 
 void Recorder::write(const Span& span) noexcept {
@@ -40,7 +41,8 @@ void Recorder::write(const Span& span) noexcept {
                      .peer = span.peer,
                      .slot = span.slot,
                      .value = span.value,
-                     .bytes = span.bytes});
+                     .bytes = span.bytes,
+                     .thread = span.thread});
   cell.stamp.store(whole_stamp(number), std::memory_order_release);
 }
 
@@ -65,7 +67,8 @@ Recording RecorderView::last(std::size_t most) const {
                               .peer = peer_in(what),
                               .slot = cell.slot.load(std::memory_order_acquire),
                               .value = cell.value.load(std::memory_order_acquire),
-                              .bytes = cell.bytes.load(std::memory_order_acquire)};
+                              .bytes = cell.bytes.load(std::memory_order_acquire),
+                              .thread = cell.thread.load(std::memory_order_acquire)};
     if (before == whole_stamp(number) && cell.stamp.load(std::memory_order_relaxed) == before)
       recording.events.push_back(event);
     else

@@ -31,6 +31,7 @@ struct Span {
   std::uint64_t bytes = 0;
   std::uint64_t started_ns = 0;  ///< 0: a momentary event
   Code code = Code::ok;
+  std::uint64_t thread = 0;  ///< Record::thread
 };
 
 /// Writes events over the oldest ones. Any number of threads may write, without a lock: a record
@@ -57,6 +58,7 @@ class Recorder {
       return ns_of(Clock::now());
     return 0;
   }
+  bool records_data() const noexcept { return level_ == RecordLevel::all; }
   /// Records an event of the data path. Costs one comparison unless the level is `all`.
   void data(Event event, int peer, std::uint64_t slot, std::uint64_t value, std::uint64_t bytes = 0,
             std::uint64_t started_ns = 0) noexcept {
@@ -67,6 +69,12 @@ class Recorder {
              .value = value,
              .bytes = bytes,
              .started_ns = started_ns});
+  }
+
+  /// The same for an event of the data path that ends now and may have a thread.
+  void data(const Span& span) noexcept {
+    if (level_ == RecordLevel::all) [[unlikely]]
+      write(span);
   }
 
  private:
@@ -88,6 +96,7 @@ struct RecordedEvent {
   std::uint64_t slot = 0;
   std::uint64_t value = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t thread = 0;
 };
 
 struct Recording {

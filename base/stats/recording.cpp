@@ -24,11 +24,12 @@ namespace {
 class Image {
  public:
   Image(const StatsView& stats, const RecordingAbout& about)
-      : edges_(stats.all_edges()), recording_(stats.recorder().all()) {
+      : edges_(stats.all_edges()), nodes_(stats.nodes()), recording_(stats.recorder().all()) {
     lay_out(stats);
     put_identity(stats, about);
     put_paths(stats);
     put_waits(stats);
+    put_executors(stats);
     put_ring();
     put_edges();
     header().magic.store(kMagic);
@@ -62,6 +63,8 @@ class Image {
                                              {"totals", sizeof(Totals), 1},
                                              {"paths", sizeof(PathEntry), stats.paths().size()},
                                              {"waits", sizeof(WaitEntry), stats.waits().size()},
+                                             {"executors", sizeof(ExecutorEntry), kExecutors},
+                                             {"nodes", sizeof(NodeEntry), nodes_.size()},
                                              {"recorder", sizeof(RingState), 1},
                                              {"ring", sizeof(Record), events},
                                              {"edges", sizeof(EdgeEntry), edges_.size()}}};
@@ -128,12 +131,31 @@ class Image {
     waits.resize(std::min<std::size_t>(waits.size(), section(SectionIndex::waits).capacity));
     for (const ShownWait& wait : waits) {
       entry->taken.store(1);
-      entry->what.store(pack(static_cast<std::uint8_t>(wait.about.operation), wait.about.peer));
+      entry->what.store(pack(wait.about));
       entry->slot.store(wait.about.slot);
       entry->sequence.store(wait.about.sequence);
       entry->until.store(wait.until_ns);
       entry->since.store(wait.since_ns);
       ++entry;
+    }
+  }
+
+  void put_executors(const StatsView& stats) {
+    auto* const entries = at<ExecutorEntry>(SectionIndex::executors);
+    for (const ShownExecutor& from : stats.executors()) {
+      if (from.number > kExecutors) continue;
+      ExecutorEntry& to = entries[from.number - 1];
+      to.generation.store(2);
+      to.live.store(from.live ? 1 : 0);
+      to.begun.store(from.begun);
+      to.ended.store(from.ended);
+      to.failed.store(from.failed ? 1 : 0);
+      to.name.set(from.name);
+    }
+    auto* node = at<NodeEntry>(SectionIndex::nodes);
+    for (const ShownNode& from : nodes_) {
+      node->name.set(from.name);
+      node++->number.store(from.number);
     }
   }
 
@@ -177,6 +199,7 @@ class Image {
     std::array<std::byte, 64> bytes{};
   };
   std::vector<ShownEdge> edges_;
+  std::vector<ShownNode> nodes_;
   Recording recording_;
   std::vector<Line> words_;
 };

@@ -42,11 +42,14 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Event::count_)> 
     "released",
     "credit_written",
     "published",
-    "viewed"};
+    "viewed",
+    "node_ran",
+    "edge_sent",
+    "edge_received"};
 static_assert(!kEvents.back().empty(), "every event has a name");
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Operation::count_)> kOperations{
-    "none", "join", "leave", "attach", "put", "wait", "view", "next", "rendezvous", "any"};
+    "none", "join", "leave", "attach", "put", "wait", "view", "next", "rendezvous", "any", "step"};
 static_assert(!kOperations.back().empty(), "every operation has a name");
 
 constexpr std::array<std::string_view, 5> kPathStates{"joining", "connected", "left", "failed",

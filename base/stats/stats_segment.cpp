@@ -44,6 +44,8 @@ std::array<Part, kSections> lay_out(const StatsOptions& options) {
                                      {"totals", sizeof(Totals), 1},
                                      {"paths", sizeof(PathEntry), std::size_t(options.size)},
                                      {"waits", sizeof(WaitEntry), kWaits},
+                                     {"executors", sizeof(ExecutorEntry), kExecutors},
+                                     {"nodes", sizeof(NodeEntry), options.nodes},
                                      {"recorder", sizeof(RingState), 1},
                                      {"ring", sizeof(Record), options.records},
                                      {"edges", sizeof(EdgeEntry), options.max_edges}}};
@@ -102,6 +104,7 @@ StatsSegment::StatsSegment(StatsOptions options) : options_(std::move(options)) 
     populated_ = memory_.bytes();
   }
   describe();
+  nodes_taken_.resize(section(SectionIndex::nodes).capacity);
 }
 
 StatsSegment::~StatsSegment() { remove_file(); }
@@ -207,6 +210,17 @@ void StatsSegment::give_back(EdgeEntry& entry) noexcept {
   const std::lock_guard lock(mutex_);
   free_.push_back(&entry);
   totals().edges_shown.fetch_sub(1);
+}
+
+std::size_t StatsSegment::take_node() noexcept {
+  for (std::size_t i = 0; i < nodes_taken_.size(); ++i) {
+    const std::size_t at = (next_node_ + i) % nodes_taken_.size();
+    if (nodes_taken_[at]) continue;
+    nodes_taken_[at] = true;
+    next_node_ = at + 1;
+    return at;
+  }
+  return nodes_taken_.size();
 }
 
 bool StatsSegment::grow() noexcept {

@@ -29,6 +29,7 @@ struct StatsOptions {
   bool shared = true;  ///< false: visible to this process only
   std::uint32_t records = 4096;     ///< cells of the recorder's ring; a power of two
   std::uint32_t max_edges = 32768;  ///< further edges are counted, not shown
+  std::uint32_t nodes = 0;          ///< entries for nodes of graphs; further nodes have no name
   /// Asked before memory is allocated: true if this many more bytes are allowed. Empty: always.
   std::function<bool(std::size_t)> may_grow{};
 };
@@ -101,6 +102,7 @@ class StatsSegment {
 
  private:
   friend class EdgeRow;
+  friend class ExecutorRow;
   explicit StatsSegment(StatsOptions options);
   void map();
   os::Fd make_file() const;
@@ -109,6 +111,8 @@ class StatsSegment {
   /// Null if no entry is free and the segment can't grow.
   EdgeEntry* take_entry() noexcept;
   bool grow() noexcept;
+  /// The index of a node's entry; their number if all are taken. Requires `mutex_`.
+  std::size_t take_node() noexcept;
   void give_back(EdgeEntry& entry) noexcept;
 
   Header& header() noexcept { return *reinterpret_cast<Header*>(memory_.data()); }
@@ -129,6 +133,9 @@ class StatsSegment {
   std::size_t populated_ = 0;  ///< bytes of the file whose pages exist
   std::uint32_t used_ = 0;     ///< edge entries taken at least once
   std::vector<EdgeEntry*> free_;
+  std::vector<bool> nodes_taken_;
+  std::size_t next_node_ = 0;  ///< the entry that is free for longest is reused last
+  std::uint64_t last_node_number_ = 0;
 };
 
 }  // namespace weft::stats

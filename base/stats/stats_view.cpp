@@ -19,6 +19,7 @@ namespace {
 constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(SegmentIdentity), 1,
                                                          sizeof(Recorded),        sizeof(Totals),
                                                          sizeof(PathEntry),       sizeof(WaitEntry),
+                                                         sizeof(ExecutorEntry),   sizeof(NodeEntry),
                                                          sizeof(RingState),       sizeof(Record),
                                                          sizeof(EdgeEntry)};
 
@@ -83,6 +84,15 @@ void drop_torn(std::span<std::byte> copy, std::span<std::byte> later) {
   const auto later_records = entries_in<Record>(later, SectionIndex::ring);
   for (std::size_t i = 0; i < records.size(); ++i)
     if (!is_same(records[i].stamp, later_records[i].stamp)) records[i].stamp.store(0);
+  const auto executors = entries_in<ExecutorEntry>(copy, SectionIndex::executors);
+  const auto later_executors = entries_in<ExecutorEntry>(later, SectionIndex::executors);
+  for (std::size_t i = 0; i < executors.size(); ++i)
+    if (!is_same(executors[i].generation, later_executors[i].generation))
+      executors[i].generation.store(1);
+  const auto nodes = entries_in<NodeEntry>(copy, SectionIndex::nodes);
+  const auto later_nodes = entries_in<NodeEntry>(later, SectionIndex::nodes);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!is_same(nodes[i].number, later_nodes[i].number)) nodes[i].number.store(0);
   const auto waits = entries_in<WaitEntry>(copy, SectionIndex::waits);
   const auto later_waits = entries_in<WaitEntry>(later, SectionIndex::waits);
   for (std::size_t i = 0; i < waits.size(); ++i)
@@ -188,7 +198,9 @@ std::vector<ShownWait> StatsView::waits() const {
     const ShownWait wait{.about = {.operation = static_cast<Operation>(kind_in(what)),
                                    .peer = peer_in(what),
                                    .slot = entry.slot.load(std::memory_order_acquire),
-                                   .sequence = entry.sequence.load(std::memory_order_acquire)},
+                                   .sequence = entry.sequence.load(std::memory_order_acquire),
+                                   .executor = static_cast<std::uint8_t>(what >> 32U & 0xff),
+                                   .more = static_cast<std::uint16_t>(what >> 40U & 0xffff)},
                          .since_ns = since,
                          .until_ns = entry.until.load(std::memory_order_acquire)};
     if (entry.since.load(std::memory_order_relaxed) == since) waits.push_back(wait);
@@ -219,6 +231,39 @@ std::vector<ShownEdge> StatsView::all_edges() const {
       edges.push_back(std::move(edge));
   }
   return edges;
+}
+
+std::vector<ShownExecutor> StatsView::executors() const {
+  std::vector<ShownExecutor> executors;
+  const std::size_t most = std::min<std::size_t>(section(SectionIndex::executors).capacity, 255);
+  const std::span entries(at<ExecutorEntry>(SectionIndex::executors), most);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ExecutorEntry& entry = entries[i];
+    const std::uint64_t generation = entry.generation.load(std::memory_order_acquire);
+    if (generation % 2 != 0 || generation == 0) continue;
+    ShownExecutor one{.number = static_cast<std::uint8_t>(i + 1),
+                      .name = entry.name.get(),
+                      .live = entry.live.load(std::memory_order_acquire) != 0,
+                      .failed = entry.failed.load(std::memory_order_acquire) != 0,
+                      // In this order: no more steps have ended than begun.
+                      .ended = entry.ended.load(std::memory_order_acquire)};
+    one.begun = entry.begun.load(std::memory_order_acquire);
+    if (entry.generation.load(std::memory_order_relaxed) == generation)
+      executors.push_back(std::move(one));
+  }
+  return executors;
+}
+
+std::vector<ShownNode> StatsView::nodes() const {
+  std::vector<ShownNode> nodes;
+  const Section& part = section(SectionIndex::nodes);
+  for (const NodeEntry& entry : std::span(at<NodeEntry>(SectionIndex::nodes), part.capacity)) {
+    const std::uint64_t number = entry.number.load(std::memory_order_acquire);
+    if (number == 0) continue;
+    ShownNode node{.number = number, .name = entry.name.get()};
+    if (entry.number.load(std::memory_order_relaxed) == number) nodes.push_back(std::move(node));
+  }
+  return nodes;
 }
 
 RecorderView StatsView::recorder() const noexcept {

@@ -33,6 +33,20 @@ struct ShownWait {
   std::uint64_t until_ns = 0;
 };
 
+struct ShownExecutor {
+  std::uint8_t number = 0;  ///< of its entry, from 1
+  std::string name;
+  bool live = false;
+  bool failed = false;
+  std::uint64_t begun = 0;
+  std::uint64_t ended = 0;
+};
+
+struct ShownNode {
+  std::uint64_t number = 0;
+  std::string name;
+};
+
 /// A stats segment in mapped memory, a copy of one, or a recording, validated at construction. The
 /// rank may still write a mapped one, or be dead. Thread-safety: any number of threads.
 class StatsView {
@@ -64,6 +78,9 @@ class StatsView {
   std::vector<ShownEdge> all_edges() const;
   /// The current waits, the longest first.
   std::vector<ShownWait> waits() const;
+  /// Also those that are gone, as long as their entries are not reused.
+  std::vector<ShownExecutor> executors() const;
+  std::vector<ShownNode> nodes() const;
   RecorderView recorder() const noexcept;
   std::size_t bytes() const noexcept { return bytes_.size(); }
 

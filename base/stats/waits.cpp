@@ -4,18 +4,24 @@
 
 namespace weft::stats {
 
+std::uint64_t pack(const WaitAbout& about) noexcept {
+  return pack(static_cast<std::uint8_t>(about.operation), about.peer) |
+         static_cast<std::uint64_t>(about.executor) << 32U |
+         static_cast<std::uint64_t>(about.more) << 40U;
+}
+
 WaitEntry* Waits::show(const WaitAbout& about, Clock::time_point since,
                        Clock::time_point until) noexcept {
   for (WaitEntry& entry : entries_) {
     if (entry.taken.load(std::memory_order_relaxed) != 0 ||
         entry.taken.exchange(1, std::memory_order_acquire) != 0)
       continue;
-    entry.what.store(pack(static_cast<std::uint8_t>(about.operation), about.peer),
-                     std::memory_order_release);
+    entry.what.store(pack(about), std::memory_order_release);
     entry.slot.store(about.slot, std::memory_order_release);
     entry.sequence.store(about.sequence, std::memory_order_release);
     entry.until.store(ns_of(until), std::memory_order_release);
-    entry.since.store(ns_of(since), std::memory_order_release);
+    entry.since.store(about.since_ns == 0 ? ns_of(since) : about.since_ns,
+                      std::memory_order_release);
     return &entry;
   }
   return nullptr;

@@ -16,7 +16,14 @@ struct WaitAbout {
   int peer = -1;  ///< -1: no particular peer
   std::uint64_t slot = 0;
   std::uint64_t sequence = 0;
+  // Of Operation::step.
+  std::uint8_t executor = 0;   ///< number of its entry, from 1
+  std::uint16_t more = 0;      ///< further edges that it waits for
+  std::uint64_t since_ns = 0;  ///< when the edge was first looked at; 0: the wait's own start
 };
+
+/// WaitEntry::what.
+std::uint64_t pack(const WaitAbout& about) noexcept;
 
 /// Lends entries to threads that go to sleep. A wait for which no entry is free is not shown.
 /// Thread-safety: any number of threads.

@@ -27,6 +27,15 @@ std::string stats_file(const LocalRankOptions& options, const std::string& host)
                      stats::file_stem(options.job, options.rank, host, ::getpid()));
 }
 
+/// Nodes of graphs that records name.
+constexpr std::uint32_t kNamedNodes = 4096;
+
+stats::RecordLevel record_level(const Config& config) {
+  const std::string& text = config.text(Setting::record);
+  if (text == "off") return stats::RecordLevel::off;
+  return text == "all" ? stats::RecordLevel::all : stats::RecordLevel::control;
+}
+
 std::shared_ptr<stats::StatsSegment> make_stats(const LocalRankOptions& options) {
   const os::HostIdentity host = os::host_identity();
   auto made = stats::StatsSegment::create(
@@ -37,17 +46,12 @@ std::shared_ptr<stats::StatsSegment> make_stats(const LocalRankOptions& options)
        .job = options.job,
        .file = stats_file(options, host.name),
        .shared = options.sleeper == nullptr,
+       .nodes = record_level(options.config) == stats::RecordLevel::all ? kNamedNodes : 0,
        .may_grow = [](std::size_t bytes) { return !refusal_to_grow(bytes); }});
   if (!made->hidden_because().empty())
     options.log->warn(Subsystem::boot, "other processes can't see this rank's counters: {}",
                       made->hidden_because());
   return made;
-}
-
-stats::RecordLevel record_level(const Config& config) {
-  const std::string& text = config.text(Setting::record);
-  if (text == "off") return stats::RecordLevel::off;
-  return text == "all" ? stats::RecordLevel::all : stats::RecordLevel::control;
 }
 
 os::Fd make_event() {

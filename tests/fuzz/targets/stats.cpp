@@ -24,6 +24,7 @@ std::string lay_out(Input& input) {
   const auto waits = input.take<std::uint8_t>() % 4U;
   const auto records = 1U << (input.take<std::uint8_t>() % 4U);
   const auto edges = input.take<std::uint8_t>() % 4U;
+  const auto executors = input.take<std::uint8_t>() % 4U;
   const std::array<std::pair<std::size_t, std::uint32_t>, stats::kSections> parts{
       {{sizeof(stats::SegmentIdentity), 1U},
        {1, 8U},
@@ -31,6 +32,8 @@ std::string lay_out(Input& input) {
        {sizeof(stats::Totals), 1U},
        {sizeof(stats::PathEntry), paths},
        {sizeof(stats::WaitEntry), waits},
+       {sizeof(stats::ExecutorEntry), executors},
+       {sizeof(stats::NodeEntry), executors},
        {sizeof(stats::RingState), 1U},
        {sizeof(stats::Record), records},
        {sizeof(stats::EdgeEntry), edges}}};
@@ -63,6 +66,8 @@ void walk(const stats::StatsView& view) {
   }
   for (const stats::PathEntry& path : view.paths())
     seen += path.host.get().size() + path.condition.get().size();
+  for (const stats::ShownExecutor& one : view.executors()) seen += one.name.size();
+  for (const stats::ShownNode& node : view.nodes()) seen += node.name.size();
   seen += view.waits().size() + view.recorder().all().events.size();
   for (const char* text : {view.identity().host.data(), view.identity().job.data(),
                            view.identity().boot.data(), view.recorded().why.data()})

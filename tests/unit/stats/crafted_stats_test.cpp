@@ -13,6 +13,7 @@
 #include <random>
 #include <thread>
 
+#include "base/stats/executor_row.hpp"
 #include "base/stats/recording.hpp"
 #include "base/stats/stats_segment.hpp"
 #include "tests/unit/base/temp_folder.hpp"
@@ -22,7 +23,8 @@ namespace weft::stats {
 namespace {
 
 std::shared_ptr<StatsSegment> made_stats() {
-  return StatsSegment::create({.rank = 1, .size = 3, .host = "host", .job = "7", .records = 64});
+  return StatsSegment::create(
+      {.rank = 1, .size = 3, .host = "host", .job = "7", .records = 64, .nodes = 8});
 }
 
 std::string bytes_of(const os::Fd& file, std::size_t most) {
@@ -43,6 +45,8 @@ bool is_refused(const std::string& bytes) {
     const auto view = StatsView::copy_of(file_of(bytes));
     std::size_t seen = view.edges().size() + view.all_edges().size() + view.waits().size() +
                        view.recorder().all().events.size() + view.schema().size();
+    for (const ShownExecutor& one : view.executors()) seen += one.name.size();
+    for (const ShownNode& node : view.nodes()) seen += node.name.size();
     for (const PathEntry& path : view.paths()) seen += path.host.get().size();
     for (const char* text : {view.identity().host.data(), view.identity().job.data(),
                              view.identity().boot.data(), view.recorded().why.data()})
@@ -62,6 +66,8 @@ std::string recording() {
   const tests::TempFolder folder;
   const auto stats = made_stats();
   const EdgeRow row(stats, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
+  const std::vector<std::string> nodes{"conv (Conv)", "loss"};
+  const ExecutorRow executor(stats, "graph", nodes);
   Recorder recorder(stats->ring_state(), stats->ring(), RecordLevel::control);
   for (int i = 0; i < 100; ++i) recorder.control(Event::timeout, 1, 9);
   const std::string path =

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/stats/executor_row.hpp"
 #include "base/stats/pinned_peer_stats.hpp"
 #include "base/stats/stats_segment.hpp"
 #include "base/stats/waits.hpp"
@@ -26,7 +27,8 @@ StatsView opened(const std::string& path) {
 }
 
 struct Rank {
-  explicit Rank(StatsOptions options = {.rank = 3, .size = 5, .host = "a host", .job = "77.1"})
+  explicit Rank(
+      StatsOptions options = {.rank = 3, .size = 5, .host = "a host", .job = "77.1", .nodes = 4})
       : stats(StatsSegment::create(std::move(options))),
         recorder(stats->ring_state(), stats->ring(), RecordLevel::control) {}
   std::shared_ptr<StatsSegment> stats;
@@ -45,6 +47,9 @@ TEST(Recording, HoldsWhatTheSegmentHeld) {
   Waits waits(rank.stats->waits(), rank.recorder);
   waits.show({.operation = Operation::put, .peer = 1, .slot = 9, .sequence = 42}, Clock::now(),
              Clock::now());
+  const std::vector<std::string> nodes{"a (Relu)", "b (Conv)"};
+  ExecutorRow executor(rank.stats, "graph", nodes);
+  executor.begin_step();
   for (std::uint64_t n = 0; n < 5000; ++n) rank.recorder.control(Event::timeout, 1, 9, n);
 
   const std::string path =
@@ -68,6 +73,13 @@ TEST(Recording, HoldsWhatTheSegmentHeld) {
   EXPECT_EQ(edges[0].pending, 2U);
   ASSERT_EQ(view.waits().size(), 1U);
   EXPECT_EQ(view.waits()[0].about.sequence, 42U);
+  ASSERT_EQ(view.executors().size(), 1U);
+  EXPECT_EQ(view.executors()[0].name, "graph");
+  EXPECT_EQ(view.executors()[0].number, executor.number());
+  EXPECT_EQ(view.executors()[0].begun, 1U);
+  ASSERT_EQ(view.nodes().size(), 2U);
+  EXPECT_EQ(view.nodes()[1].name, "b (Conv)");
+  EXPECT_EQ(view.nodes()[1].number, executor.node(1));
   const auto recording = view.recorder().all();
   EXPECT_EQ(recording.begun, 5000U);
   EXPECT_EQ(recording.overwritten, 5000U - 4096);

@@ -61,8 +61,8 @@ TEST(StatsSegment, DescribesItsOwnSections) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), 8), "weftstat");
   EXPECT_EQ(header.version, kVersion);
   EXPECT_EQ(header.bytes, bytes.size());
-  const char* const names[] = {"identity", "schema",   "recorded", "totals", "paths",
-                               "waits",    "recorder", "ring",     "edges"};
+  const char* const names[] = {"identity",  "schema", "recorded", "totals", "paths", "waits",
+                               "executors", "nodes",  "recorder", "ring",   "edges"};
   std::uint64_t end = header.header_bytes;
   for (std::size_t i = 0; i < kSections; ++i) {
     const Section& section = header.sections[i];
@@ -71,8 +71,8 @@ TEST(StatsSegment, DescribesItsOwnSections) {
     end = section.offset + std::uint64_t{section.entry_bytes} * section.capacity;
   }
   EXPECT_LE(end, bytes.size());
-  EXPECT_EQ(header.sections[7].capacity, 16U);
-  EXPECT_EQ(header.sections[8].capacity, 10U);
+  EXPECT_EQ(header.sections[9].capacity, 16U);
+  EXPECT_EQ(header.sections[10].capacity, 10U);
   EXPECT_NE(schema().find("roles puts receives publishes views\n"), std::string::npos);
   EXPECT_NE(schema().find("events none joined connected "), std::string::npos);
 }
@@ -234,7 +234,7 @@ TEST(StatsView, RefusesWhatIsNoStatsSegment) {
   EXPECT_NE(refusal(std::string(8192, 'x')).find("it is no stats segment"), std::string::npos);
   EXPECT_NE(refusal("weftstat" + std::string(8192, '\7')).find("version"), std::string::npos);
   std::string zeros(8192, '\0');
-  zeros.replace(0, 9, "weftstat\3");
+  zeros.replace(0, 9, "weftstat" + std::string(1, static_cast<char>(kVersion)));
   EXPECT_NE(refusal(zeros).find("section 0 does not lie within it"), std::string::npos);
 }
 
