@@ -95,6 +95,9 @@ void read_stats(RankStatus& rank, const FoundRank& found) {
   rank.host = plain(identity.host.data());
   for (const stats::TableView& table : found.tables)
     rank.tables.push_back(table_status(table.page()));
+  for (const stats::ShownExecutor& one : found.stats.executors())
+    if (one.live)
+      rank.executors.push_back({one.number, plain(one.name), one.begun, one.ended, one.failed});
   rank.rejected_connections = found.stats.totals().rejected_connections.load();
   rank.pid = found.pid == 0 ? identity.pid : found.pid;
   for (const stats::PathEntry& path : found.stats.paths())
@@ -108,7 +111,8 @@ void read_stats(RankStatus& rank, const FoundRank& found) {
   if (found.pid != 0)
     for (const stats::ShownWait& wait : found.stats.waits())
       rank.waits.push_back({wait.about.operation, wait.about.peer, name_of(wait.about.slot),
-                            wait.about.sequence, seconds_since(wait.since_ns)});
+                            wait.about.sequence, seconds_since(wait.since_ns), wait.about.executor,
+                            wait.about.more});
   for (const stats::ShownEdge& edge : edges) {
     const std::uint64_t done = edge.report.counters.transfers;
     std::uint64_t begun = done + edge.pending;

@@ -41,6 +41,18 @@ struct WaitStatus {
   std::string slot;
   std::uint64_t sequence = 0;
   double seconds = 0;  ///< duration so far
+  // If the operation is a step:
+  int executor = 0;  ///< number of the executor's entry; 0: none
+  int more = 0;      ///< further edges that it waits for
+};
+
+/// An executor of a graph.
+struct ExecutorStatus {
+  int number = 0;  ///< of its entry
+  std::string name;
+  std::uint64_t step = 0;   ///< begun last
+  std::uint64_t ended = 0;  ///< steps
+  bool failed = false;
 };
 
 /// Rails of one path that failed, and that came back. Only where any has failed.
@@ -91,6 +103,7 @@ struct RankStatus {
   std::vector<WaitStatus> waits;           ///< the longest wait first
   std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
+  std::vector<ExecutorStatus> executors;
   std::vector<RailsStatus> rails;
 };
 

@@ -97,6 +97,56 @@ std::string tables_text(const JobStatus& job) {
   return text;
 }
 
+/// The edge of a slot that the executor made: "y:0" of "graph/3 y:0".
+std::string edge_of(const ExecutorStatus& one, const std::string& slot) {
+  const std::size_t number = one.name.size() + 1;
+  const std::size_t space = slot.starts_with(one.name + '/') ? slot.find(' ', number) : slot.npos;
+  return space == slot.npos ? slot : slot.substr(space + 1);
+}
+
+std::string role_text(const RankStatus& rank, const WaitStatus& wait) {
+  const auto edge = std::ranges::find(rank.edges, wait.slot, &EdgeStatus::slot);
+  const bool sends =
+      edge != rank.edges.end() && (edge->role == Role::puts || edge->role == Role::publishes);
+  return fmt::format("{} rank {}", sends ? "to" : "from", wait.peer);
+}
+
+/// "graph 'graph': rank 1: step 17, waiting for edge y:0 from rank 3 and 2 more, 1.2 s".
+std::string executor_text(const RankStatus& rank, const ExecutorStatus& one) {
+  std::string text = fmt::format("graph '{}': rank {}: ", one.name, rank.rank);
+  if (one.failed) return text + fmt::format("step {} failed\n", one.step);
+  if (one.step == one.ended) return text + fmt::format("{} steps, none runs\n", one.ended);
+  text += fmt::format("step {}", one.step);
+  const auto wait = std::ranges::find(rank.waits, one.number, &WaitStatus::executor);
+  if (wait == rank.waits.end()) return text + "\n";
+  if (wait->slot.empty())
+    text += fmt::format(", waiting for an edge with rank {}", wait->peer);
+  else
+    text +=
+        fmt::format(", waiting for edge {} {}", edge_of(one, wait->slot), role_text(rank, *wait));
+  if (wait->more > 0) text += fmt::format(" and {} more", wait->more);
+  return text + fmt::format(", {:.1f} s\n", wait->seconds);
+}
+
+std::string executors_text(const JobStatus& job) {
+  std::string text;
+  for (const RankStatus& rank : job.ranks)
+    for (const ExecutorStatus& one : rank.executors) text += executor_text(rank, one);
+  return text;
+}
+
+nlohmann::ordered_json executor_json(const RankStatus& rank, const ExecutorStatus& one) {
+  nlohmann::ordered_json json = {
+      {"name", one.name}, {"step", one.step}, {"ended", one.ended}, {"failed", one.failed}};
+  const auto wait = std::ranges::find(rank.waits, one.number, &WaitStatus::executor);
+  if (wait != rank.waits.end())
+    json["awaits"] = {{"edge", edge_of(one, wait->slot)},
+                      {"peer", wait->peer},
+                      {"more", wait->more},
+                      {"seconds", wait->seconds}};
+  return json;
+}
+
 nlohmann::ordered_json table_json(const TableStatus& table) {
   nlohmann::ordered_json json = {{"server", table.server},
                                  {"table", table.table},
@@ -145,6 +195,8 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
                      {"seconds", wait.seconds}});
   auto tables = nlohmann::ordered_json::array();
   for (const TableStatus& table : rank.tables) tables.push_back(table_json(table));
+  auto executors = nlohmann::ordered_json::array();
+  for (const ExecutorStatus& one : rank.executors) executors.push_back(executor_json(rank, one));
   auto rails = nlohmann::ordered_json::array();
   for (const RailsStatus& path : rank.rails)
     rails.push_back({{"peer", path.peer}, {"lost", path.lost}, {"back", path.back}});
@@ -160,7 +212,8 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"waits", std::move(waits)},
           {"edges", std::move(edges)},
           {"rails", std::move(rails)},
-          {"tables", std::move(tables)}};
+          {"tables", std::move(tables)},
+          {"executors", std::move(executors)}};
 }
 
 }  // namespace
@@ -194,7 +247,8 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
                                                    : what_it_does(rank));
   }
-  return text + late_text(job) + rails_text(job) + tables_text(job) + rejected_text(job);
+  return text + late_text(job) + executors_text(job) + rails_text(job) + tables_text(job) +
+         rejected_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

@@ -12,6 +12,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using stats::RecordedEvent;
 
+// Tracks have 32 bits; slots are numbered from 1.
+constexpr std::uint64_t kEdges = std::uint64_t{1} << 30U;
+constexpr std::uint64_t kThreads = 2 * kEdges;
+
+bool is_of_edge(const RecordedEvent& event) {
+  return event.event == stats::Event::edge_sent || event.event == stats::Event::edge_received;
+}
+
 constexpr std::uint64_t kShortest = 1000;  ///< ns: shorter events would be invisible
 
 class Writer {
@@ -42,8 +50,12 @@ class Writer {
   double microseconds(const LoadedRecording& recording, std::uint64_t moment) const {
     return static_cast<double>(aligned(recording, moment) - zero_) / 1e3;
   }
-  /// Track of an event: one per slot; 0 for events that belong to no slot.
+  /// Track of an event: one per slot, one per thread of an executor, one per edge of a graph, whose
+  /// sends and receives may overlap with the slot's events; 0 for all others.
   static std::uint64_t track(const LoadedRecording& recording, const RecordedEvent& event) {
+    if (event.event == stats::Event::node_ran)
+      return kThreads + (std::uint64_t{executor_of(event)} << 12U) + (thread_of(event) & 0xfffU);
+    if (is_of_edge(event)) return kEdges + (event.slot & (kEdges - 1));
     return recording.slots.contains(event.slot) ? event.slot : 0;
   }
 
@@ -70,6 +82,17 @@ class Writer {
     meta("thread_name", 0, "rank");
     for (const auto& [number, slot] : recording.slots)
       meta("thread_name", number, fmt::format("{} ({})", slot.name, name(slot.role)));
+    std::map<std::uint64_t, std::string> tracks;
+    for (const RecordedEvent& event : recording.ring.events) {
+      if (is_of_edge(event))
+        tracks[track(recording, event)] = "edge " + recording.slot_name(event.slot);
+      const auto executor = recording.executors.find(executor_of(event));
+      if (event.event == stats::Event::node_ran)
+        tracks[track(recording, event)] = fmt::format(
+            "{} thread {}", executor == recording.executors.end() ? "graph" : executor->second,
+            thread_of(event));
+    }
+    for (const auto& [number, track] : tracks) meta("thread_name", number, track);
   }
 
   void put_event(const LoadedRecording& recording, const RecordedEvent& event) {
@@ -77,7 +100,10 @@ class Writer {
     if (event.operation != stats::Operation::none)
       label = fmt::format("{} {}", label, stats::name(event.operation));
     if (event.peer >= 0) label += fmt::format(" rank {}", event.peer);
-    Json args = {{"value", event.value}};
+    if (event.event == stats::Event::node_ran && !recording.place_of(event).empty())
+      label = recording.place_of(event);
+    const bool has_step = event.event == stats::Event::node_ran || is_of_edge(event);
+    Json args = {{has_step ? "step" : "value", event.value}};
     if (event.peer >= 0) args["peer"] = event.peer;
     if (event.bytes != 0) args["bytes"] = event.bytes;
     if (event.code != Code::ok) args["code"] = weft::name(event.code);

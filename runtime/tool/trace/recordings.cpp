@@ -30,6 +30,18 @@ std::map<std::uint64_t, SlotEnd> slots_of(const stats::StatsView& stats) {
   return slots;
 }
 
+std::map<std::uint64_t, std::string> nodes_of(const stats::StatsView& stats) {
+  std::map<std::uint64_t, std::string> nodes;
+  for (const stats::ShownNode& node : stats.nodes()) nodes[node.number] = plain(node.name);
+  return nodes;
+}
+
+std::map<std::uint64_t, std::string> executors_of(const stats::StatsView& stats) {
+  std::map<std::uint64_t, std::string> executors;
+  for (const stats::ShownExecutor& one : stats.executors()) executors[one.number] = plain(one.name);
+  return executors;
+}
+
 // Clamps a time: no clock reaches 2^60 ns, and the limit leaves room to add and subtract.
 std::int64_t moment(std::uint64_t ns) {
   return static_cast<std::int64_t>(std::min(ns, std::uint64_t{1} << 60U));
@@ -73,6 +85,12 @@ std::string LoadedRecording::slot_name(std::uint64_t slot) const {
   return slot == 0 || end == slots.end() ? "" : end->second.name;
 }
 
+std::string LoadedRecording::place_of(const RecordedEvent& event) const {
+  if (event.event != Event::node_ran) return slot_name(event.slot);
+  const auto node = nodes.find(event.slot);
+  return node == nodes.end() ? "" : node->second;
+}
+
 LoadedRecording load_recording(const std::string& path) {
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file)
@@ -95,7 +113,9 @@ LoadedRecording load_recording(const std::string& path) {
             .wall_offset_ns = moment(identity.start_monotonic_ns) - moment(identity.start_unix_ns),
             .ring = ring_of(stats),
             .slots = slots_of(stats),
-            .waits = stats.waits()};
+            .waits = stats.waits(),
+            .nodes = nodes_of(stats),
+            .executors = executors_of(stats)};
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = path;

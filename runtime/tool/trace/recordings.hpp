@@ -33,9 +33,21 @@ struct LoadedRecording {
   stats::Recording ring;
   std::map<std::uint64_t, SlotEnd> slots;
   std::vector<stats::ShownWait> waits;
+  std::map<std::uint64_t, std::string> nodes;      ///< of graphs, by number
+  std::map<std::uint64_t, std::string> executors;  ///< by number of their entry
 
   std::string slot_name(std::uint64_t slot) const;
+  /// The name of the event's slot or node; empty if it has none, or none is known.
+  std::string place_of(const stats::RecordedEvent& event) const;
 };
+
+/// The thread of its executor that ran a node, and the number of the executor's entry.
+constexpr std::uint32_t thread_of(const stats::RecordedEvent& event) noexcept {
+  return static_cast<std::uint32_t>(event.thread);
+}
+constexpr std::uint8_t executor_of(const stats::RecordedEvent& event) noexcept {
+  return static_cast<std::uint8_t>(event.thread >> 32U);
+}
 
 /// Throws Error(system), which names the file, if the file can't be read or is no recording.
 LoadedRecording load_recording(const std::string& path);

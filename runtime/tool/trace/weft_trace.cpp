@@ -97,10 +97,10 @@ void show(const std::string& path, std::size_t most) {
                stats::name(event.event));
     if (event.operation != stats::Operation::none) fmt::print(" {}", stats::name(event.operation));
     if (event.peer >= 0) fmt::print(" rank {}", event.peer);
-    if (const std::string slot = r.slot_name(event.slot); !slot.empty())
-      fmt::print(" \"{}\"", slot);
+    if (const std::string place = r.place_of(event); !place.empty()) fmt::print(" \"{}\"", place);
     if (event.value != 0 && event.value != ~std::uint64_t{0}) fmt::print(" #{}", event.value);
     if (event.bytes != 0) fmt::print(" {} bytes", event.bytes);
+    if (event.event == stats::Event::node_ran) fmt::print(" thread {}", thread_of(event));
     if (event.ended_ns > event.started_ns)
       fmt::print(" took {:.6f} s", static_cast<double>(event.ended_ns - event.started_ns) / 1e9);
     if (event.code != Code::ok) fmt::print(" {}", weft::name(event.code));
