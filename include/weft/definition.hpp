@@ -182,7 +182,7 @@ struct AttributeSpec {
   bool required = false;
 };
 
-/// An output whose memory is that of an input.
+/// An output whose memory is that of an input. It doesn't count for a node that leaves either out.
 struct Reuse {
   enum class Kind : std::uint8_t {
     may,    ///< the kernel also works with both in the same memory (in place)

@@ -36,9 +36,13 @@ class WEFT_API KernelCall {
 
   /// Throws Error(bad_argument) if `outputs` is empty; without `own`, allocate() gives plain
   /// memory. `node` must outlive the call.
-  KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate outputs, AllocateOwn own = {});
+  KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate outputs, AllocateOwn own = {},
+             std::uint64_t step = 0);
 
   const std::string& node() const noexcept { return node_.name; }
+  /// The number of the step, from 0: Executor::step(). With it a kernel draws other random numbers
+  /// in each step, and the same ones after a restart from a checkpoint.
+  std::uint64_t step() const noexcept { return step_; }
   const Attributes& attributes() const noexcept { return node_.attributes; }
   std::size_t inputs() const noexcept { return inputs_.size(); }
   /// False for an optional input that is left out.
@@ -75,6 +79,7 @@ class WEFT_API KernelCall {
   std::vector<Tensor> inputs_;
   Allocate allocate_;
   AllocateOwn allocate_own_;
+  std::uint64_t step_;
   std::vector<std::optional<Tensor>> outputs_;
   std::vector<std::optional<Shape>> shapes_;  ///< empty until one is asked for
 };
@@ -113,6 +118,14 @@ enum class SentMemory : std::uint8_t {
   plain
 };
 
+/// How tensors go from rank to rank. The bits are the same.
+enum class EdgeWay : std::uint8_t {
+  views,      ///< viewed by ranks that share memory with the producer, wherever the plan allows it;
+              ///< other edges are slots
+  slots,      ///< each edge is a slot
+  rendezvous  ///< each tensor is asked for by edge and step, and written into new memory
+};
+
 struct ExecutorOptions {
   /// Tells executors of one world apart; equal on all ranks.
   std::string name = "graph";
@@ -121,26 +134,34 @@ struct ExecutorOptions {
   /// The largest MemoryNeed::total() of a rank, in bytes; 0: no limit.
   std::uint64_t arena_bytes = 0;
   SentMemory sent = SentMemory::arena;
+  EdgeWay way = EdgeWay::views;  ///< equal on all ranks
   /// For the start: agreement of all ranks, and attaching to their slots.
   Deadline start{};
 };
 
 /// Runs this rank's share of a graph, step by step. Every rank makes one of the same graph.
 ///
+/// weft/variables.hpp has updates of variables by optimizers, their checkpoints, and variables in
+/// tables of the parameter server.
+///
 /// Kernels are called for all definitions but these, which the executor runs itself: feeds,
 /// variables, fetches, "weft.Assign", sends, receives, and those whose outputs are all aliases.
-/// All tensors are in host memory.
+/// All tensors are in host memory. Feeds and variables that other ranks view are in published slots
+/// (Plan): their memory must not be used after the executor.
 ///
 /// After a failed step the executor is over: the ranks that it has edges with are told, their steps
 /// end too, and every further run() returns the same error. Must be destroyed before its world.
+/// Destruction waits until the ranks that view this one's tensors, or by EdgeWay::rendezvous all
+/// that it has edges with, have ended the steps that it has run, are gone or have failed; at most
+/// for WEFT_TIMEOUT, which is logged.
 /// Thread-safety: one thread at a time.
 class WEFT_API Executor {
  public:
   /// Partitions the graph over all ranks of the world, compares it with theirs, and exposes and
   /// attaches the slots of all edges. Every rank must call it, and fails if one does. Throws Error:
-  /// mismatch (names the first node that differs), bad_argument (names the node: a missing kernel,
-  /// or whatever partition() refuses), exhausted (more than `arena_bytes`, with the bytes of each
-  /// such rank), timeout, peer_failed, peer_left.
+  /// mismatch (names the first node that differs, or a rank with another `way`), bad_argument
+  /// (names the node: a missing kernel, or whatever partition() refuses), exhausted (more than
+  /// `arena_bytes`, with the bytes of each such rank), timeout, peer_failed, peer_left.
   Executor(World& world, const Graph& graph, Kernels kernels, const ExecutorOptions& options = {});
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
@@ -158,13 +179,26 @@ class WEFT_API Executor {
   /// read and written. Throws Error(bad_argument).
   Tensor variable(std::string_view name);
 
+  /// Lets a variable of this rank live in `memory`, such as a parameter of a table, from the next
+  /// step on, with the values that are there. Between steps, also again. The executor shares the
+  /// memory's ownership; wrapped memory must outlive it. Throws Error: bad_argument (no such
+  /// variable, or memory that is not dense; for a variable that is sent to other ranks, memory that
+  /// is not by World::allocate; for one that they view, any), mismatch (dtype or shape).
+  void bind(std::string_view variable, const Tensor& memory);
+
+  /// The number of the next step: 0 at first, then one more after each.
+  std::uint64_t step() const noexcept;
+  /// Makes `step` the number of the next step, for a trainer that goes on from a checkpoint. Every
+  /// rank gives the same. Between steps.
+  void resume(std::uint64_t step) noexcept;
+
   /// Runs one step with a tensor for each feed of this rank, and returns copies of its fetches. A
-  /// feed in other memory than feed() gave is copied if it is sent. Ends at the deadline at the
-  /// latest, or when a kernel that runs then has returned. Errors name the node, and the edge and
-  /// its rank where there is one: bad_argument (a missing feed, or a name that is no feed here),
-  /// mismatch (dtype or shape of a feed or of a kernel's result), timeout, peer_failed, peer_left,
-  /// closed (another rank's step failed), system (a kernel threw), exhausted, forked. The first two
-  /// end no step if they are about feeds.
+  /// feed in other memory than feed() gave is copied if it is sent or viewed. Ends at the deadline
+  /// at the latest, or when a kernel that runs then has returned. Errors name the node, and the
+  /// edge and its rank where there is one: bad_argument (a missing feed, or a name that is no feed
+  /// here), mismatch (dtype or shape of a feed or of a kernel's result), timeout, peer_failed,
+  /// peer_left, closed (another rank's step failed), system (a kernel threw), exhausted, forked.
+  /// The first two end no step if they are about feeds.
   Result<Tensors> run(const Tensors& feeds = {}, Deadline deadline = {}) noexcept;
 
   ExecutorCounters counters() const noexcept;
@@ -172,7 +206,9 @@ class WEFT_API Executor {
   ExecutorReport report() const;
 
  private:
+  friend struct ExecutorAccess;
   struct State;
+  explicit Executor(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,12 @@ struct ExecutorCounters {
 
 /// One end of an edge, as its rank sees it.
 struct EdgeActivity {
-  Edge edge;                        ///< as planned: kind, credits, the reasons for both
-  Role role = Role::puts;           ///< puts or receives
-  std::string fabric;               ///< for example "shm"
-  TransferCounters counters;        ///< of this end
+  Edge edge;               ///< as planned: kind, credits, the reasons for both
+  Role role = Role::puts;  ///< puts or receives; of a viewed edge publishes or views
+  std::string fabric;      ///< for example "shm"
+  /// Costs of this end. Edges of one published slot each show its transfers. By EdgeWay::rendezvous
+  /// transfers and bytes_moved alone; World::report() has the rest, for all edges of two ranks.
+  TransferCounters counters;
   std::uint64_t probes = 0;         ///< of this end, part of ExecutorCounters::probes
   std::chrono::nanoseconds wait{};  ///< from the first look that found it unfinished to its end
 };
@@ -48,5 +51,10 @@ struct WEFT_API ExecutorReport {
   /// "registrations", "probes", "wait_ns"}], "tracing": as TracingReport::json()}
   std::string json() const;
 };
+
+/// The plan for Graphviz, as Plan::dot(), with what each edge has cost: transfers, bytes moved, and
+/// the time that sender and receiver have waited. `reports`: those of any ranks that run the plan,
+/// at most one of each; an edge whose ends none of them has is drawn as planned.
+WEFT_API std::string dot(const Plan& plan, std::span<const ExecutorReport> reports);
 
 }  // namespace weft::dataflow

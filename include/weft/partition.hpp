@@ -119,6 +119,7 @@ struct ReplicaOptions {
     by_bytes      ///< the largest first, each to the server with the fewest bytes
   };
   std::vector<int> workers{};  ///< ranks; may be servers as well
+  /// Empty: each worker has variables of its own, and assigns them its own values.
   std::vector<int> servers{};
   Spread spread = Spread::round_robin;
   bool mean = true;  ///< assignments get the replicas' mean; false: their sum
@@ -128,7 +129,7 @@ struct ReplicaOptions {
 struct Replicas {
   Graph graph;
   /// [worker][node]: the node of each node of the model; -1 for variables and assignments, which
-  /// `servers` has.
+  /// `servers` has if there are servers.
   std::vector<std::vector<NodeId>> workers;
   std::vector<NodeId> servers;  ///< [node]: variables and assignments; -1 for all others
 };
@@ -136,7 +137,8 @@ struct Replicas {
 /// Copies `model` once per worker. Variables, and the nodes that assign them, exist once, on a
 /// server; variables that one node assigns share a server. A tensor that the workers compute for an
 /// assignment is summed up there in the order of the workers, so that all placements give the same
-/// bits, and divided by their number if `mean`. The copies are called "<node>@<rank>". Nodes keep
+/// bits, and divided by their number if `mean`. Without servers all is at the workers: for
+/// variables in a table (weft/variables.hpp). The copies are called "<node>@<rank>". Nodes keep
 /// their Memory. Throws Error(bad_argument), naming the node, if one is placed on a rank already,
 /// or if an assignment needs the sum of integers.
 WEFT_API Replicas replicate(const Graph& model, const ReplicaOptions& options);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/dataflow/execute/executor_stats.hpp"
 #include "weft/executor_report.hpp"
 #include "weft/graph.hpp"
 
@@ -15,7 +16,8 @@ namespace weft::dataflow {
 /// Requires the runner's mutex.
 class Activity {
  public:
-  explicit Activity(std::size_t edges) : edges_(edges) {}
+  /// `shown` must outlive it.
+  Activity(std::size_t edges, ExecutorStats& shown) : shown_(shown), edges_(edges) {}
 
   ExecutorCounters& counters() noexcept { return counters_; }
   const ExecutorCounters& counters() const noexcept { return counters_; }
@@ -34,6 +36,11 @@ class Activity {
     one.since.reset();
   }
 
+  /// The wait for the transfer of `node`, and for `more` others.
+  stats::WaitAbout awaiting(NodeId node, std::size_t edge, std::size_t more) const noexcept {
+    return shown_.awaiting(node, more, edges_[edge].since);
+  }
+
   /// A thread runs or probes the node from now on.
   void begin_node(NodeId node) { running_.push_back({node, Clock::now()}); }
   /// And no more. The longest one of a step is kept.
@@ -42,7 +49,21 @@ class Activity {
     keep_longest(*at);
     running_.erase(at);
   }
-  void begin_step() noexcept { longest_ = {}; }
+  /// The same for a node that has ended; `edge`: of a transfer.
+  void complete_node(NodeId node, int thread, std::optional<std::size_t> edge) noexcept {
+    const auto first_look = edge ? edges_[*edge].since : std::nullopt;
+    shown_.ended(node, thread,
+                 first_look.value_or(std::ranges::find(running_, node, &Run::node)->since));
+    end_node(node);
+  }
+  void begin_step() noexcept {
+    longest_ = {};
+    shown_.begin_step();
+  }
+  void end_step(bool is_ok) noexcept {
+    if (is_ok) ++counters_.steps;
+    shown_.end_step(is_ok);
+  }
   struct Longest {
     NodeId node = -1;  ///< -1: there was none
     std::chrono::nanoseconds took{};
@@ -73,6 +94,7 @@ class Activity {
     if (took > longest_.took) longest_ = {run.node, took};
   }
 
+  ExecutorStats& shown_;
   ExecutorCounters counters_;
   std::vector<Run> running_;
   Longest longest_;

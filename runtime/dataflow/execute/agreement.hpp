@@ -1,14 +1,47 @@
 // The agreement of all ranks before step 1.
 #pragma once
 
-#include "weft/graph.hpp"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/collective.hpp"
+#include "weft/executor.hpp"
 #include "weft/world.hpp"
 
 namespace weft::dataflow {
 
-/// Returns if all ranks have the same graph and none has a problem. Every rank must call it. Throws
-/// `problem` if it is not ok, Error(bad_argument) with the text of another rank's problem,
-/// Error(mismatch) that names the first node that differs, and the errors of collectives.
-void agree(World& world, const Graph& graph, const Status& problem, Deadline deadline);
+/// Every rank makes one and calls the same of its members in the same order. They throw the errors
+/// of collectives too.
+class Agreement {
+ public:
+  Agreement(World& world, Deadline deadline);
+
+  /// For each rank the lowest rank that shares memory with it, itself perhaps.
+  std::vector<int> hosts();
+  /// Returns if all ranks have the same graph and way, and none has a problem. Throws `problem` if
+  /// it is not ok, Error(bad_argument) with the text of another rank's problem, Error(mismatch)
+  /// that names the first node that differs, or the rank whose way differs.
+  void settle(const Graph& graph, EdgeWay way, const Status& problem);
+
+ private:
+  struct Word {
+    std::int64_t digest = 0;
+    std::int64_t has_problem = 0;
+    std::int64_t bytes = 0;  ///< of the text that this rank can tell the others
+    std::int64_t way = 0;
+  };
+
+  /// Every rank's, by rank.
+  template <typename Own>
+  std::vector<Own> gather(const Own& own);
+  std::vector<std::string> gather_texts(const std::vector<Word>& words, const std::string& own);
+  [[noreturn]] void blame(Code code, int rank, const std::string& text, const char* hint) const;
+
+  World& world_;
+  const Deadline deadline_;
+  std::optional<Collectives> group_;  ///< none in a world of one rank
+};
 
 }  // namespace weft::dataflow

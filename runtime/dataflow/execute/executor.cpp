@@ -7,18 +7,21 @@
 #include "base/fail.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/dataflow/execute/agreement.hpp"
+#include "runtime/dataflow/execute/executor_access.hpp"
 #include "runtime/dataflow/execute/make_report.hpp"
+#include "runtime/dataflow/execute/step_ends.hpp"
 #include "runtime/dataflow/execute/step_runner.hpp"
 #include "runtime/dataflow/graph/inference.hpp"
 
 namespace weft::dataflow {
 namespace {
 
-PartitionOptions partition_options(const World& world, const ExecutorOptions& options) {
+PartitionOptions partition_options(const World& world, std::vector<int> hosts,
+                                   const ExecutorOptions& options) {
   PartitionOptions partition;
   partition.ranks = world.size();
-  // The executor sends between ranks of one host too.
-  partition.may_view = false;
+  partition.hosts = std::move(hosts);
+  partition.may_view = options.way == EdgeWay::views;
   if (options.arena_bytes != 0)
     partition.arena_bytes.assign(static_cast<std::size_t>(world.size()), options.arena_bytes);
   return partition;
@@ -42,36 +45,77 @@ std::string slot_name(const ExecutorOptions& options, const Plan& plan, std::siz
 
 struct Executor::State {
   State(World& on, Kernels known) : world(on), kernels(std::move(known)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (!runner) return;  // the start has failed
+    const bool has_failed = runner->has_failed();
+    const std::uint64_t steps = runner->counters().steps;
+    runner.reset();
+    ends = {};
+    step_ends->tell_end();
+    if (!has_failed) step_ends->await_others(steps, *neighbours);
+  }
 
   /// The part of the start that needs no other rank.
-  void prepare(const Graph& graph, const ExecutorOptions& options) {
+  void prepare(const Graph& graph, std::vector<int> hosts, const ExecutorOptions& options) {
     check_options(options);
-    plan = partition(graph, partition_options(world, options));
+    plan = partition(graph, partition_options(world, std::move(hosts), options));
     program = make_program(plan, world.rank(), kernels, options.sent);
   }
 
   /// The part with all ranks.
-  void start(const ExecutorOptions& options) {
+  void start(const ExecutorOptions& options, const MakeWay& make_way) {
     const Deadline deadline = options.start;
-    const std::unique_ptr<Way> way = make_slot_way();
-    memory.emplace(world, program, options.sent);
+    publications.emplace(world, plan, options.name);
+    memory.emplace(world, program, *publications, options.sent);
+    way = make_way ? make_way(world, plan)
+          : options.way == EdgeWay::rendezvous
+              ? make_rendezvous_way(world, options.name, plan.edges.size(), deadline)
+              : make_slot_way(world);
+    views = make_view_way(world, plan, options.name, *publications);
+    const bool is_by_slots = !make_way && options.way != EdgeWay::rendezvous;
     neighbours.emplace(world, plan, options.name);
+    step_ends.emplace(world, plan, options.name, [&](const Edge& edge) {
+      return !is_by_slots                    ? Stays::both
+             : edge.kind == EdgeKind::viewed ? Stays::producer
+                                             : Stays::none;
+    });
     ends.sends.resize(plan.edges.size());
     ends.receives.resize(plan.edges.size());
-    for (std::size_t i = 0; i < plan.edges.size(); ++i)
-      slot_names.push_back(slot_name(options, plan, i));
-    const int own = world.rank();
-    for (std::size_t i = 0; i < plan.edges.size(); ++i)
-      if (plan.edges[i].to == own)
-        ends.receives[i] = way->expose(world, plan.edges[i], slot_names[i]);
-    for (std::size_t i = 0; i < plan.edges.size(); ++i)
-      if (plan.edges[i].from == own)
-        ends.sends[i] = way->attach(world, plan.edges[i], slot_names[i], deadline);
+    const std::vector<EdgePlace> places = own_edges(options);
+    for (const EdgePlace& place : places) way_of(place.edge).expose(place);
+    for (const EdgePlace& place : places)
+      if (place.edge.from == world.rank())
+        ends.sends[place.index] = way_of(place.edge).send_end(place, deadline);
+      else
+        ends.receives[place.index] = way_of(place.edge).receive_end(place, deadline);
     neighbours->attach(deadline);
+    step_ends->attach(deadline);
     allocate_memory();
-    runner.emplace(world, plan, program, *memory, ends, *neighbours);
+    shown.emplace(world, options.name, plan, slots_of_edges(), program);
+    runner.emplace(world, plan, program, *memory, ends, *neighbours, *shown);
     runner->start_threads(options.threads);
   }
+
+  std::vector<EdgePlace> own_edges(const ExecutorOptions& options) const {
+    std::vector<EdgePlace> places;
+    for (std::size_t i = 0; i < plan.edges.size(); ++i)
+      if (plan.edges[i].from == world.rank() || plan.edges[i].to == world.rank())
+        places.push_back({i, plan.edges[i], slot_name(options, plan, i)});
+    return places;
+  }
+
+  std::vector<std::string> slots_of_edges() const {
+    std::vector<std::string> slots(plan.edges.size());
+    for (std::size_t i = 0; i < plan.edges.size(); ++i) {
+      if (ends.sends[i]) slots[i] = ends.sends[i]->costs().slot;
+      if (ends.receives[i]) slots[i] = ends.receives[i]->costs().slot;
+    }
+    return slots;
+  }
+
+  Way& way_of(const Edge& edge) const { return edge.kind == EdgeKind::viewed ? *views : *way; }
 
   /// So that no step registers memory.
   void allocate_memory() {
@@ -109,6 +153,23 @@ struct Executor::State {
     return memory->get(node, 0, type.dtype, shape != nullptr ? *shape : type.shape.shape());
   }
 
+  void bind(std::string_view name, const Tensor& to) {
+    const NodeId node = find(name, Work::variable, "variable");
+    part().check_value({node, 0}, to.dtype(), to.shape());
+    const Home::Kind home = program[static_cast<std::size_t>(node)].homes[0].kind;
+    const auto refuse_memory = [&](const char* why,
+                                   const char* hint = "give it a dense tensor by World::allocate") {
+      throw_error(Code::bad_argument, "bind",
+                  fmt::format("the memory for {} {}", node_text(part().node(node)), why), hint);
+    };
+    if (!to.dense() || lacks_memory(to)) refuse_memory("is missing, or not dense");
+    if (home == Home::Kind::published)
+      refuse_memory("is a published slot's, where other ranks view it", "use EdgeWay::slots");
+    if (home != Home::Kind::plain && to.arena() != memory->variable(node).arena())
+      refuse_memory("can't be sent to other ranks without a copy");
+    memory->bind(node, to);
+  }
+
   std::vector<Tensor> checked(const Tensors& feeds) const {
     std::vector<Tensor> values(program.size());
     for (const auto& [name, tensor] : feeds) {
@@ -128,32 +189,48 @@ struct Executor::State {
   }
 
   World& world;
+  std::optional<Agreement> agreement;  ///< stays, since its end sends messages
   const Kernels kernels;
   Plan plan;
   std::vector<Instruction> program;
-  std::vector<std::string> slot_names;  ///< by edge
+  std::optional<Publications> publications;
   std::optional<TensorMemory> memory;
+  std::unique_ptr<Way> way;  ///< of all edges but the viewed ones
+  std::unique_ptr<Way> views;
   std::optional<Neighbours> neighbours;
+  std::optional<StepEnds> step_ends;
   Ends ends;
+  std::optional<ExecutorStats> shown;
   std::optional<StepRunner> runner;  ///< destroyed first: its threads use the others
 };
 
-Executor::Executor(World& world, const Graph& graph, Kernels kernels,
-                   const ExecutorOptions& options) {
-  state_ = control_call("executor", [&] {
-    auto state = std::make_unique<State>(world, std::move(kernels));
-    Status problem;
-    try {
-      state->prepare(graph, options);
-    } catch (const Error& error) {
-      problem = error.status();
-    }
-    agree(world, graph, problem, options.start);
-    state->start(options);
-    return state;
+Executor ExecutorAccess::make(World& world, const Graph& graph, Kernels kernels,
+                              const ExecutorOptions& options, const MakeWay& make_way) {
+  return control_call("executor", [&] {
+    auto state = std::make_unique<Executor::State>(world, std::move(kernels));
+    Agreement& agreement = state->agreement.emplace(world, options.start);
+    std::vector<int> hosts = agreement.hosts();
+    const auto together = [&](const auto& act) {
+      Status problem;
+      try {
+        act();
+      } catch (...) {
+        problem = caught_status();
+      }
+      agreement.settle(graph, options.way, problem);
+    };
+    together([&] { state->prepare(graph, std::move(hosts), options); });
+    // No rank runs a step, and perhaps leaves, while others still attach to it.
+    together([&] { state->start(options, make_way); });
+    return Executor(std::move(state));
   });
 }
 
+Executor::Executor(World& world, const Graph& graph, Kernels kernels,
+                   const ExecutorOptions& options)
+    : Executor(ExecutorAccess::make(world, graph, std::move(kernels), options, {})) {}
+
+Executor::Executor(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 Executor::~Executor() = default;
@@ -174,9 +251,20 @@ Tensor Executor::variable(std::string_view name) {
   });
 }
 
+void Executor::bind(std::string_view variable, const Tensor& memory) {
+  control_call("bind", [&] { state_->bind(variable, memory); });
+}
+
+std::uint64_t Executor::step() const noexcept { return state_->runner->step(); }
+
+void Executor::resume(std::uint64_t step) noexcept { state_->runner->set_step(step); }
+
 Result<Tensors> Executor::run(const Tensors& feeds, Deadline deadline) noexcept {
-  return returned(
-      [&]() -> Result<Tensors> { return state_->runner->run(state_->checked(feeds), deadline); });
+  return returned([&]() -> Result<Tensors> {
+    Result<Tensors> fetched = state_->runner->run(state_->checked(feeds), deadline);
+    if (fetched.ok()) state_->step_ends->tell_step();
+    return fetched;
+  });
 }
 
 ExecutorCounters Executor::counters() const noexcept { return state_->runner->counters(); }
@@ -184,7 +272,7 @@ ExecutorCounters Executor::counters() const noexcept { return state_->runner->co
 ExecutorReport Executor::report() const {
   return control_call("report", [&] {
     ExecutorReport report =
-        make_report(state_->world, state_->plan, state_->slot_names, state_->runner->activity());
+        make_report(state_->world, state_->plan, state_->ends, state_->runner->activity());
     report.sites = state_->memory->sites();
     return report;
   });

@@ -10,11 +10,12 @@
 namespace weft::dataflow {
 
 KernelCall::KernelCall(const Node& node, std::vector<Tensor> inputs, Allocate outputs,
-                       AllocateOwn own)
+                       AllocateOwn own, std::uint64_t step)
     : node_(node),
       inputs_(std::move(inputs)),
       allocate_(std::move(outputs)),
       allocate_own_(std::move(own)),
+      step_(step),
       outputs_(node.outputs.size()) {
   if (!allocate_) throw_error(Code::bad_argument, "kernel", "there is nothing to allocate with");
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "runtime/dataflow/graph/plan_dot.hpp"
 #include "runtime/dataflow/graph/quoted.hpp"
 
 namespace weft::dataflow {
@@ -28,24 +29,29 @@ std::string edge_json(const EdgeActivity& one) {
 
 }  // namespace
 
-ExecutorReport make_report(const World& world, const Plan& plan,
-                           const std::vector<std::string>& slots, const Activity& activity) {
+ExecutorReport make_report(const World& world, const Plan& plan, const Ends& ends,
+                           const Activity& activity) {
   ExecutorReport report{
       .rank = world.rank(), .counters = activity.counters(), .edges = {}, .sites = {}};
-  std::map<std::pair<std::string, Role>, EdgeReport> ends;
-  for (EdgeReport& one : world.report().edges) ends[{one.slot, one.role}] = std::move(one);
+  const Report reported = world.report();
+  std::map<std::pair<std::string, Role>, const EdgeReport*> slots;
+  for (const EdgeReport& one : reported.edges) slots[{one.slot, one.role}] = &one;
+  std::map<int, std::string> fabrics;
+  for (const PathReport& path : reported.paths) fabrics[path.peer] = path.fabric;
   for (std::size_t i = 0; i < plan.edges.size(); ++i) {
     const Edge& edge = plan.edges[i];
     if (edge.from != world.rank() && edge.to != world.rank()) continue;
+    const bool sends = edge.from == world.rank();
+    const EndCosts costs = sends ? ends.sends[i]->costs() : ends.receives[i]->costs();
     EdgeActivity one{.edge = edge,
-                     .role = edge.from == world.rank() ? Role::puts : Role::receives,
-                     .fabric = {},
-                     .counters = {},
+                     .role = costs.role,
+                     .fabric = fabrics[sends ? edge.to : edge.from],
+                     .counters = costs.further,
                      .probes = activity.probes(i),
                      .wait = activity.wait(i)};
-    if (const auto found = ends.find({slots[i], one.role}); found != ends.end()) {
-      one.fabric = found->second.fabric;
-      one.counters = found->second.counters;
+    if (const auto found = slots.find({costs.slot, costs.role}); found != slots.end()) {
+      one.fabric = found->second->fabric;
+      one.counters += found->second->counters;
     }
     report.edges.push_back(std::move(one));
   }
@@ -78,6 +84,30 @@ std::string ExecutorReport::json() const {
   for (std::size_t i = 0; i < edges.size(); ++i)
     text += (i == 0 ? "\n " : ",\n ") + edge_json(edges[i]);
   return text + "], \"tracing\": " + sites.json() + "}\n";
+}
+
+std::string dot(const Plan& plan, std::span<const ExecutorReport> reports) {
+  const auto end_of = [&](const Edge& edge, bool is_sender) -> const EdgeActivity* {
+    for (const ExecutorReport& report : reports)
+      if (report.rank == (is_sender ? edge.from : edge.to))
+        for (const EdgeActivity& one : report.edges)
+          if (one.edge.name == edge.name && one.edge.from == edge.from && one.edge.to == edge.to)
+            return &one;
+    return nullptr;
+  };
+  return draw(plan, [&](const Edge& edge) {
+    const EdgeActivity* const sent = end_of(edge, true);
+    const EdgeActivity* const received = end_of(edge, false);
+    std::string text = planned_text(edge);
+    if (const EdgeActivity* const one = received != nullptr ? received : sent; one != nullptr)
+      text += fmt::format("\n{} transfers, {} bytes moved by {}", one->counters.transfers,
+                          one->counters.bytes_moved, one->fabric);
+    if (sent != nullptr)
+      text += fmt::format("\nsender waited {:.3f} ms", Milliseconds(sent->wait).count());
+    if (received != nullptr)
+      text += fmt::format("\nreceiver waited {:.3f} ms", Milliseconds(received->wait).count());
+    return text;
+  });
 }
 
 }  // namespace weft::dataflow

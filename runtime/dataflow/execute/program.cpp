@@ -22,10 +22,11 @@ bool is_alias(const Definition& definition, std::size_t outputs) {
 
 Work work_of(const Node& node) {
   static const std::map<std::string, Work, std::less<>> own = {
-      {"weft.Feed", Work::feed},        {"weft.Variable", Work::variable},
-      {"weft.Fetch", Work::fetch},      {"weft.Assign", Work::assign},
-      {"weft.RdmaSend", Work::send},    {"weft.RdmaSendDyn", Work::send},
-      {"weft.RdmaRecv", Work::receive}, {"weft.RdmaRecvDyn", Work::receive}};
+      {"weft.Feed", Work::feed},           {"weft.Variable", Work::variable},
+      {"weft.Fetch", Work::fetch},         {"weft.Assign", Work::assign},
+      {"weft.RdmaSend", Work::send},       {"weft.RdmaSendDyn", Work::send},
+      {"weft.Publish", Work::send},        {"weft.RdmaRecv", Work::receive},
+      {"weft.RdmaRecvDyn", Work::receive}, {"weft.View", Work::receive}};
   if (const auto found = own.find(node.definition->name); found != own.end()) return found->second;
   return is_alias(*node.definition, node.outputs.size()) ? Work::alias : Work::kernel;
 }
@@ -47,12 +48,15 @@ class ProgramBuilder {
         rank_(rank),
         kernels_(kernels),
         sent_memory_(sent),
+        readers_(readers_of(graph_)),
         program_(graph_.size()) {}
 
   std::vector<Instruction> build() {
     for (std::size_t i = 0; i < graph_.size(); ++i) add(static_cast<NodeId>(i));
     find_sent();
     for (std::size_t i = 0; i < graph_.size(); ++i) choose_homes(static_cast<NodeId>(i));
+    for (std::size_t i = 0; i < graph_.size(); ++i)
+      if (program_[i].work == Work::assign) compute_in_place(static_cast<NodeId>(i));
     find_users();
     return std::move(program_);
   }
@@ -90,18 +94,24 @@ class ProgramBuilder {
 
   void find_sent() {
     if (sent_memory_ == SentMemory::plain) return;
-    for (const Instruction& one : program_)
-      if (one.work == Work::send) sent_.insert(storage_of(graph_, one.node->inputs[0]));
+    for (const Instruction& one : program_) {
+      if (one.work != Work::send) continue;
+      const TensorId root = storage_of(graph_, one.node->inputs[0]);
+      (plan_.edges[one.edge].kind == EdgeKind::viewed ? viewed_ : sent_).insert(root);
+    }
   }
 
   void choose_homes(NodeId id) {
     Instruction& one = at(id);
     for (std::size_t output = 0; output < one.node->outputs.size(); ++output) {
-      const bool is_sent = sent_.contains({id, static_cast<std::int32_t>(output)}) &&
-                           !(sent_memory_ == SentMemory::traced && one.work == Work::kernel);
-      Home home{is_sent ? Home::Kind::arena : Home::Kind::plain};
+      const TensorId tensor{id, static_cast<std::int32_t>(output)};
+      const bool is_traced = sent_memory_ == SentMemory::traced && one.work == Work::kernel;
+      // A tensor that others view is sent from there too.
+      Home home{viewed_.contains(tensor)               ? Home::Kind::published
+                : sent_.contains(tensor) && !is_traced ? Home::Kind::arena
+                                                       : Home::Kind::plain};
       for (const Reuse& reuse : one.node->definition->reuses)
-        if (reuse.output == output && reuse.kind != Reuse::Kind::may)
+        if (reuse.output == output && reuse.kind != Reuse::Kind::may && applies(reuse, *one.node))
           home = {Home::Kind::input, reuse.input};
       // A tensor that is sent stays in memory that can be sent.
       if (home.kind == Home::Kind::plain)
@@ -111,13 +121,31 @@ class ProgramBuilder {
     }
   }
 
+  /// A variable that no node reads before its assignment, such as a gradient for a table, has the
+  /// new value computed in its memory.
+  void compute_in_place(NodeId assignment) {
+    const auto& inputs = at(assignment).node->inputs;
+    const NodeId assigned = inputs[0].node;
+    const TensorId value = storage_of(graph_, inputs[1]);
+    Instruction& source = at(value.node);
+    if (at(assigned).work != Work::variable || source.work != Work::kernel ||
+        readers_[static_cast<std::size_t>(assigned)][0].size() != 1 || sent_.contains(value))
+      return;
+    using enum Home::Kind;
+    const Home::Kind of_variable = at(assigned).homes[0].kind;
+    Home& home = source.homes[static_cast<std::size_t>(value.output)];
+    // An input's memory may be taken, but need not. A value is computed for one variable alone.
+    if ((of_variable == plain || of_variable == arena) &&
+        (home.kind == plain || home.kind == input))
+      home = {Home::Kind::variable, 0, assigned};
+  }
+
   void find_users() {
-    const Readers readers = readers_of(graph_);
     for (std::size_t i = 0; i < program_.size(); ++i) {
       if (program_[i].work != Work::receive) continue;
       const auto id = static_cast<NodeId>(i);
       std::set<NodeId> users;
-      for (const Reader reader : readers_before(graph_, readers, {id, 0}, -1))
+      for (const Reader reader : readers_before(graph_, readers_, {id, 0}, -1))
         users.insert(reader.node);
       program_[i].users = static_cast<int>(users.size());
       for (const NodeId user : users) at(user).reads.push_back(id);
@@ -130,8 +158,10 @@ class ProgramBuilder {
   const int rank_;
   const Kernels& kernels_;
   const SentMemory sent_memory_;
+  const Readers readers_;
   std::vector<Instruction> program_;
-  std::set<TensorId> sent_;
+  std::set<TensorId> sent_;    ///< not by views
+  std::set<TensorId> viewed_;  ///< by other ranks
 };
 
 }  // namespace

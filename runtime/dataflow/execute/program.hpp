@@ -22,9 +22,10 @@ enum class Work : std::uint8_t {
 
 /// The memory of an output.
 struct Home {
-  enum class Kind : std::uint8_t { plain, arena, input };
+  enum class Kind : std::uint8_t { plain, arena, published, input, variable };
   Kind kind = Kind::plain;
   std::size_t input = 0;  ///< whose memory it takes
+  NodeId variable = -1;   ///< whose memory it takes, since the variable is assigned this tensor
 };
 
 struct Instruction {

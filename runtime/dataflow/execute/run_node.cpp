@@ -94,7 +94,8 @@ void StepRunner::run_kernel(NodeId node) {
       },
       [&](DType dtype, const Shape& shape) {
         return memory_.allocate(node, allocations++, dtype, shape);
-      });
+      },
+      step_.number);
   (*one.kernel)(call);
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < call.results().size(); ++i) {
@@ -143,14 +144,14 @@ Result<bool> StepRunner::send(const Entry& entry) {
     end.start(tensor);
   }
   if (!entry.is_due && !end.is_sent()) return false;
-  if (const Status status = end.finish(deadline_); !status.ok()) return status;
+  if (const Status status = end.finish(step_.deadline); !status.ok()) return status;
   return true;
 }
 
 Result<bool> StepRunner::receive(const Entry& entry) {
   ReceiveEnd& end = *ends_.receives[at(entry.node).edge];
   if (!entry.is_due && !end.is_there()) return false;
-  Result<Tensor> tensor = end.take(deadline_);
+  Result<Tensor> tensor = end.take(step_.deadline);
   if (!tensor.ok()) return tensor.status();
   values_[static_cast<std::size_t>(entry.node)] = {std::move(*tensor)};
   return true;

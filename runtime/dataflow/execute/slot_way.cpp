@@ -1,5 +1,6 @@
 // Edges by slots.
 #include <array>
+#include <map>
 #include <vector>
 
 #include "runtime/dataflow/execute/edge_ends.hpp"
@@ -26,12 +27,13 @@ SlotSpec spec_of(const Edge& edge, const std::string& name) {
 class SlotSend final : public SendEnd {
  public:
   explicit SlotSend(RemoteSlot slot) : slot_(std::move(slot)) {}
-  RemoteSlot& slot() { return slot_; }
-
   void start(const Tensor& tensor) noexcept override { request_ = slot_.put(tensor); }
   bool is_sent() noexcept override { return request_.test(); }
   Status finish(Deadline deadline) noexcept override { return request_.wait(deadline); }
-  Request& awaited() noexcept override { return request_; }
+  Awaited awaited() noexcept override { return &request_; }
+  EndCosts costs() const override {
+    return {.slot = slot_.spec().name, .role = Role::puts, .further = {}};
+  }
 
  private:
   RemoteSlot slot_;
@@ -41,8 +43,6 @@ class SlotSend final : public SendEnd {
 class SlotReceive final : public ReceiveEnd {
  public:
   SlotReceive(Slot slot, bool is_dynamic) : slot_(std::move(slot)), is_dynamic_(is_dynamic) {}
-  Slot& slot() { return slot_; }
-
   bool is_there() noexcept override { return slot_.ready(); }
   Result<Tensor> take(Deadline deadline) noexcept override {
     Result<Arrival> result = slot_.wait(deadline);
@@ -54,7 +54,10 @@ class SlotReceive final : public ReceiveEnd {
     return tensor;
   }
   void release() noexcept override { arrival_.release(); }
-  Slot& awaited() noexcept override { return slot_; }
+  Awaited awaited() noexcept override { return &slot_; }
+  EndCosts costs() const override {
+    return {.slot = slot_.spec().name, .role = Role::receives, .further = {}};
+  }
 
  private:
   Slot slot_;
@@ -64,23 +67,33 @@ class SlotReceive final : public ReceiveEnd {
 
 class SlotWay final : public Way {
  public:
-  std::unique_ptr<ReceiveEnd> expose(World& world, const Edge& edge,
-                                     const std::string& name) override {
-    Slot slot = world.expose(spec_of(edge, name));
+  explicit SlotWay(World& world) : world_(world) {}
+
+  void expose(const EdgePlace& place) override {
+    if (place.edge.to != world_.rank()) return;
+    Slot slot = world_.expose(spec_of(place.edge, place.name));
     // A slot without its writer waits for another one; an edge has no other one.
-    slot.also_needs(std::array{edge.from});
-    return std::make_unique<SlotReceive>(std::move(slot), edge.kind == EdgeKind::dynamic);
+    slot.also_needs(std::array{place.edge.from});
+    exposed_[place.index] = std::move(slot);
   }
 
-  std::unique_ptr<SendEnd> attach(World& world, const Edge& edge, const std::string& name,
-                                  Deadline deadline) override {
-    RemoteSlot slot = world.attach(edge.to, spec_of(edge, name), deadline);
-    return std::make_unique<SlotSend>(std::move(slot));
+  std::unique_ptr<SendEnd> send_end(const EdgePlace& place, Deadline deadline) override {
+    return std::make_unique<SlotSend>(
+        world_.attach(place.edge.to, spec_of(place.edge, place.name), deadline));
   }
+
+  std::unique_ptr<ReceiveEnd> receive_end(const EdgePlace& place, Deadline) override {
+    return std::make_unique<SlotReceive>(std::move(exposed_.at(place.index)),
+                                         place.edge.kind == EdgeKind::dynamic);
+  }
+
+ private:
+  World& world_;
+  std::map<std::size_t, Slot> exposed_;  ///< by edge, until it has its end
 };
 
 }  // namespace
 
-std::unique_ptr<Way> make_slot_way() { return std::make_unique<SlotWay>(); }
+std::unique_ptr<Way> make_slot_way(World& world) { return std::make_unique<SlotWay>(world); }
 
 }  // namespace weft::dataflow

@@ -1,13 +1,16 @@
 // The queue and its threads.
 #include "runtime/dataflow/execute/step_runner.hpp"
 
+#include <array>
+
 #include "base/fail.hpp"
 #include "runtime/world/services.hpp"
 
 namespace weft::dataflow {
 
 StepRunner::StepRunner(World& world, const Plan& plan, const std::vector<Instruction>& program,
-                       TensorMemory& memory, Ends& ends, Neighbours& neighbours)
+                       TensorMemory& memory, Ends& ends, Neighbours& neighbours,
+                       ExecutorStats& shown)
     : world_(world),
       plan_(plan),
       program_(program),
@@ -17,7 +20,7 @@ StepRunner::StepRunner(World& world, const Plan& plan, const std::vector<Instruc
       waits_(program.size()),
       users_(program.size()),
       values_(program.size()),
-      activity_(plan.edges.size()) {}
+      activity_(plan.edges.size(), shown) {}
 
 StepRunner::~StepRunner() {
   {
@@ -29,7 +32,7 @@ StepRunner::~StepRunner() {
 }
 
 void StepRunner::start_threads(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { serve(i + 1); });
 }
 
 ExecutorCounters StepRunner::counters() const {
@@ -42,21 +45,27 @@ Activity StepRunner::activity() const {
   return activity_;
 }
 
+bool StepRunner::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return !failure_.ok();
+}
+
 Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadline) {
   Lock lock(mutex_);
   if (!failure_.ok()) return failure_;
-  deadline_ = deadline.resolve(default_timeout(world_));
+  step_.deadline = deadline.resolve(default_timeout(world_));
   for (std::size_t i = 0; i < feeds.size(); ++i)
     if (program_[i].work == Work::feed) values_[i] = {feeds[i]};
   begin_step();
-  take_turns(lock);
+  take_turns(lock, 0);
   changed_.wait(lock, [&] { return running_ == 0; });
+  activity_.end_step(failure_.ok());
   for (std::size_t i = 0; i < values_.size(); ++i) values_[i].clear();
   queue_.clear();
   runnable_ = 0;
   if (!failure_.ok()) return failure_;
   memory_.end_step();
-  ++activity_.counters().steps;
+  ++step_.number;
   return std::move(fetched_);
 }
 
@@ -73,21 +82,21 @@ void StepRunner::begin_step() {
   if (!threads_.empty()) changed_.notify_all();
 }
 
-void StepRunner::serve() {
+void StepRunner::serve(int thread) {
   Lock lock(mutex_);
   while (!is_ending_) {
-    take_turns(lock);
+    take_turns(lock, thread);
     changed_.wait(lock, [&] { return is_ending_ || !is_over(); });
   }
 }
 
-void StepRunner::take_turns(Lock& lock) {
+void StepRunner::take_turns(Lock& lock, int thread) {
   while (!is_over()) {
     if (runnable_ == 0) {
       idle(lock);
       continue;
     }
-    if (deadline_.passed()) return fail(late());
+    if (step_.deadline.passed()) return fail(late());
     Entry entry = queue_.front();
     queue_.pop_front();
     if (!entry.is_under_way || entry.is_due)
@@ -100,11 +109,15 @@ void StepRunner::take_turns(Lock& lock) {
     lock.unlock();
     const Result<bool> ended = advance(entry);
     lock.lock();
-    activity_.end_node(entry.node);
+    const bool is_complete = ended.ok() && *ended;
+    if (is_complete)
+      activity_.complete_node(entry.node, thread, edge_of(entry.node));
+    else
+      activity_.end_node(entry.node);
     --running_;
     if (!ended.ok())
       fail(cause_of(entry.node, ended.status()));
-    else if (*ended)
+    else if (is_complete)
       complete(entry.node);
     else
       put_off(entry);
@@ -120,6 +133,12 @@ void StepRunner::idle(Lock& lock) {
   --idle_;
 }
 
+Awaited StepRunner::awaited(NodeId node) noexcept {
+  const Instruction& one = at(node);
+  return one.work == Work::receive ? ends_.receives[one.edge]->awaited()
+                                   : ends_.sends[one.edge]->awaited();
+}
+
 void StepRunner::watch_network(Lock& lock) {
   is_watched_ = true;
   is_woken_.store(false, std::memory_order_relaxed);
@@ -128,28 +147,36 @@ void StepRunner::watch_network(Lock& lock) {
   watched_.clear();
   std::vector<Slot*> slots;
   std::vector<Request*> requests;
-  std::vector<Entry> sends;
+  std::vector<PublishedReader*> readers;
+  std::vector<weft::detail::Condition*> conditions;
+  // In the order of wait_any(): by kind.
+  std::array<std::vector<Entry>, std::variant_size_v<Awaited>> entries;
   for (const Entry entry : queue_) {
-    const Instruction& one = at(entry.node);
-    if (one.work == Work::receive) {
-      slots.push_back(&ends_.receives[one.edge]->awaited());
-      watched_.push_back(entry);
-    } else {
-      requests.push_back(&ends_.sends[one.edge]->awaited());
-      sends.push_back(entry);
-    }
+    const Awaited end = awaited(entry.node);
+    if (Slot* const* slot = std::get_if<Slot*>(&end)) slots.push_back(*slot);
+    if (Request* const* request = std::get_if<Request*>(&end)) requests.push_back(*request);
+    if (PublishedReader* const* reader = std::get_if<PublishedReader*>(&end))
+      readers.push_back(*reader);
+    if (weft::detail::Condition* const* one = std::get_if<weft::detail::Condition*>(&end))
+      conditions.push_back(*one);
+    entries[end.index()].push_back(entry);
   }
-  watched_.insert(watched_.end(), sends.begin(), sends.end());
+  for (const auto& some : entries) watched_.insert(watched_.end(), some.begin(), some.end());
   queue_.clear();
-  const Deadline deadline = deadline_;
+  const NodeId first = watched_.front().node;
+  const stats::WaitAbout about = activity_.awaiting(first, at(first).edge, watched_.size() - 1);
+  const Deadline deadline = step_.deadline;
   lock.unlock();
-  const Result<std::size_t> found = wait_any(world_,
-                                             {slots, requests,
-                                              [this] {
-                                                return is_woken_.load(std::memory_order_acquire) ||
-                                                       neighbours_.news().has_value();
-                                              }},
-                                             deadline);
+  const auto is_woken = [this] {
+    return is_woken_.load(std::memory_order_acquire) || neighbours_.news().has_value();
+  };
+  const Result<std::size_t> found =
+      wait_any(world_,
+               {.set = {.slots = slots, .requests = requests, .readers = readers},
+                .conditions = conditions,
+                .woken = is_woken,
+                .about = about},
+               deadline);
   lock.lock();
   --running_;
   is_watched_ = false;

@@ -19,19 +19,13 @@
 
 namespace weft::dataflow {
 
-/// This rank's ends, by edge; null where it has none.
-struct Ends {
-  std::vector<std::unique_ptr<SendEnd>> sends;
-  std::vector<std::unique_ptr<ReceiveEnd>> receives;
-};
-
 /// Runs a program. A transfer that has not ended goes to the tail of the queue, so it is probed at
 /// most once per turn of the queue (polling-async; source: the paper, section 4). With nothing but
 /// transfers in the queue, one thread waits for the network, and the others for that thread.
 class StepRunner {
  public:
   StepRunner(World& world, const Plan& plan, const std::vector<Instruction>& program,
-             TensorMemory& memory, Ends& ends, Neighbours& neighbours);
+             TensorMemory& memory, Ends& ends, Neighbours& neighbours, ExecutorStats& shown);
   ~StepRunner();
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
@@ -41,11 +35,20 @@ class StepRunner {
   /// Has one tensor for each feed, by node.
   Result<Tensors> run(const std::vector<Tensor>& feeds, Deadline deadline);
   ExecutorCounters counters() const;
+  /// The number of the next step; set between steps.
+  std::uint64_t step() const noexcept { return step_.number; }
+  void set_step(std::uint64_t step) noexcept { step_.number = step; }
   Activity activity() const;
+  bool has_failed() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  /// The step that runs, or comes next.
+  struct Step {
+    std::uint64_t number = 0;
+    Deadline deadline{};
+  };
   struct Entry {
     NodeId node = -1;
     bool is_under_way = false;  ///< a transfer that was begun and has not ended
@@ -53,13 +56,15 @@ class StepRunner {
   };
 
   void begin_step();
-  void serve();
-  void take_turns(Lock& lock);
+  /// `thread`: its number; 0 is the one that calls run().
+  void serve(int thread);
+  void take_turns(Lock& lock, int thread);
   void idle(Lock& lock);
   void watch_network(Lock& lock);
   void enqueue(Entry entry);
   /// A transfer goes to the tail: it has not ended.
   void put_off(Entry entry);
+  Awaited awaited(NodeId node) noexcept;
   /// Wakes a thread for the nodes that are left in the queue.
   void call_helper();
   void wake_watcher();
@@ -67,6 +72,9 @@ class StepRunner {
   void fail(const Status& status);
 
   bool is_over() const noexcept { return left_ == 0 || !failure_.ok(); }
+  std::optional<std::size_t> edge_of(NodeId node) const {
+    return at(node).peer < 0 ? std::nullopt : std::optional(at(node).edge);
+  }
   const Instruction& at(NodeId node) const { return program_[static_cast<std::size_t>(node)]; }
 
   /// Runs or probes a node, without the lock. False: it is still under way.
@@ -106,7 +114,7 @@ class StepRunner {
   bool is_watched_ = false;   ///< a thread waits for the network
   std::atomic<bool> is_woken_{false};
   Status failure_;
-  Deadline deadline_;
+  Step step_;
   std::vector<int> waits_;                   ///< by node: earlier nodes that have not ended
   std::vector<int> users_;                   ///< by receive: readers that have not ended
   std::vector<std::vector<Tensor>> values_;  ///< by node and output

@@ -64,9 +64,11 @@ Tensor copy_of(const Tensor& tensor) {
   return copy;
 }
 
-TensorMemory::TensorMemory(World& world, const std::vector<Instruction>& program, SentMemory sent)
+TensorMemory::TensorMemory(World& world, const std::vector<Instruction>& program,
+                           const Publications& publications, SentMemory sent)
     : world_(world),
       program_(program),
+      publications_(publications),
       sent_(sent),
       sites_(std::make_shared<detail::TracingState>(options_for(sent, program.size()))),
       kept_(program.size()) {
@@ -75,6 +77,15 @@ TensorMemory::TensorMemory(World& world, const std::vector<Instruction>& program
 
 Tensor TensorMemory::get(NodeId node, std::size_t output, DType dtype, const Shape& shape) {
   const Instruction& one = program_[static_cast<std::size_t>(node)];
+  if (const Home& home = one.homes[output]; home.kind == Home::Kind::variable) {
+    const Tensor memory = variable(home.variable);
+    return memory.shape() == shape ? memory : memory.part(0, shape);
+  }
+  if (one.homes[output].kind == Home::Kind::published)
+    return publications_.find({node, static_cast<std::int32_t>(output)})
+        ->buffer()
+        .value()
+        .part(0, shape);
   if (!one.node->outputs[output].shape.known()) return make(node, output, dtype, shape);
   std::vector<Tensor>& kept = kept_[static_cast<std::size_t>(node)];
   kept.resize(one.node->outputs.size());
@@ -132,14 +143,19 @@ TracingReport TensorMemory::sites() const {
   return report;
 }
 
-const Tensor& TensorMemory::variable(NodeId node) {
+Tensor TensorMemory::variable(NodeId node) {
   std::vector<Tensor>& kept = kept_[static_cast<std::size_t>(node)];
   if (kept.empty()) {
     const TensorType& type = program_[static_cast<std::size_t>(node)].node->outputs[0];
     const Tensor tensor = get(node, 0, type.dtype, type.shape.shape());
     if (tensor.bytes() > 0) std::memset(tensor.data(), 0, tensor.bytes());
+    kept = {tensor};
   }
   return kept[0];
+}
+
+void TensorMemory::bind(NodeId node, const Tensor& memory) {
+  kept_[static_cast<std::size_t>(node)] = {memory};
 }
 
 }  // namespace weft::dataflow

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/dataflow/execute/program.hpp"
+#include "runtime/dataflow/execute/publications.hpp"
 #include "runtime/dataflow/execute/tracing_state.hpp"
 #include "weft/world.hpp"
 
@@ -34,16 +35,21 @@ void copy_elements(const Tensor& tensor, std::byte* to) noexcept;
 /// A dense copy in plain memory.
 Tensor copy_of(const Tensor& tensor);
 
-/// Tensors whose shape is static keep their memory in all steps; others get new memory in each.
+/// Tensors whose shape is static keep their memory in all steps, but those that other ranks view
+/// have two; others get new memory in each.
 /// Thread-safety: different nodes by different threads.
 class TensorMemory {
  public:
-  TensorMemory(World& world, const std::vector<Instruction>& program, SentMemory sent);
+  TensorMemory(World& world, const std::vector<Instruction>& program,
+               const Publications& publications, SentMemory sent);
 
-  /// Memory for an output that has a home of its own.
+  /// Memory for an output that has a home of its own. Throws Error(flow_overrun): as
+  /// Publication::buffer().
   Tensor get(NodeId node, std::size_t output, DType dtype, const Shape& shape);
   /// The memory of a variable, zeros at first.
-  const Tensor& variable(NodeId node);
+  Tensor variable(NodeId node);
+  /// Gives a variable other memory, between steps.
+  void bind(NodeId node, const Tensor& memory);
   /// Memory for the node's allocation of that number in its run.
   Tensor allocate(NodeId node, std::uint32_t allocation, DType dtype, const Shape& shape);
 
@@ -65,6 +71,7 @@ class TensorMemory {
 
   World& world_;
   const std::vector<Instruction>& program_;
+  const Publications& publications_;
   const SentMemory sent_;
   const std::shared_ptr<detail::TracingState> sites_;
   std::vector<detail::TracedNode*> nodes_;  ///< by node

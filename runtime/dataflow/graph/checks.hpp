@@ -13,6 +13,9 @@ struct Reader {
 using Readers = std::vector<std::vector<std::vector<Reader>>>;
 Readers readers_of(const Graph& graph);
 
+/// False for a reuse of an optional input or output that the node leaves out.
+bool applies(const Reuse& reuse, const Node& node) noexcept;
+
 /// The tensor whose memory `tensor` is, through aliases and overwriting operators.
 TensorId storage_of(const Graph& graph, TensorId tensor);
 

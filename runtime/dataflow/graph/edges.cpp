@@ -118,7 +118,9 @@ class EdgeFinder {
         }
         viewers.push_back(reader.node);
         for (const Reuse& reuse : graph_.node(reader.node).definition->reuses) {
-          if (reuse.input != reader.input || reuse.kind == Reuse::Kind::may) continue;
+          if (reuse.input != reader.input || reuse.kind == Reuse::Kind::may ||
+              !applies(reuse, graph_.node(reader.node)))
+            continue;
           if (reuse.kind == Reuse::Kind::must)
             return fmt::format("'{}' overwrites it", graph_.node(reader.node).name);
           tensors.push_back({reader.node, static_cast<std::int32_t>(reuse.output)});
@@ -131,7 +133,7 @@ class EdgeFinder {
     const Node& one = graph_.node(node);
     return std::any_of(one.definition->reuses.begin(), one.definition->reuses.end(),
                        [&](const Reuse& reuse) {
-                         return reuse.kind == Reuse::Kind::must &&
+                         return reuse.kind == Reuse::Kind::must && applies(reuse, one) &&
                                 storage_of(graph_, one.inputs[reuse.input]) == root;
                        });
   }

@@ -12,8 +12,10 @@ namespace {
 
 /// The reuse that makes the memory of `tensor` that of an input, or null.
 const Reuse* reuse_of(const Graph& graph, TensorId tensor) {
-  for (const Reuse& reuse : graph.node(tensor.node).definition->reuses)
-    if (reuse.kind != Reuse::Kind::may && reuse.output == static_cast<std::size_t>(tensor.output))
+  const Node& node = graph.node(tensor.node);
+  for (const Reuse& reuse : node.definition->reuses)
+    if (reuse.kind != Reuse::Kind::may && reuse.output == static_cast<std::size_t>(tensor.output) &&
+        applies(reuse, node))
       return &reuse;
   return nullptr;
 }
@@ -32,7 +34,8 @@ std::vector<TensorId> tensors_before(const Graph& graph, const Readers& readers,
          readers[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)]) {
       if (reader.node == writer) continue;
       for (const Reuse& reuse : graph.node(reader.node).definition->reuses)
-        if (reuse.kind != Reuse::Kind::may && reuse.input == reader.input)
+        if (reuse.kind != Reuse::Kind::may && reuse.input == reader.input &&
+            applies(reuse, graph.node(reader.node)))
           tensors.push_back({reader.node, static_cast<std::int32_t>(reuse.output)});
     }
   }
@@ -111,6 +114,11 @@ Readers readers_of(const Graph& graph) {
   return readers;
 }
 
+bool applies(const Reuse& reuse, const Node& node) noexcept {
+  return reuse.input < node.inputs.size() && !node.inputs[reuse.input].none() &&
+         reuse.output < node.outputs.size();
+}
+
 TensorId storage_of(const Graph& graph, TensorId tensor) {
   while (const Reuse* reuse = reuse_of(graph, tensor))
     tensor = graph.node(tensor.node).inputs[reuse->input];
@@ -129,7 +137,7 @@ std::vector<NodeId> path_to_storage(const Graph& graph, TensorId tensor) {
 std::vector<TensorId> assigned_variables(const Graph& graph, NodeId node) {
   std::vector<TensorId> variables;
   for (const Reuse& reuse : graph.node(node).definition->reuses) {
-    if (reuse.kind != Reuse::Kind::must) continue;
+    if (reuse.kind != Reuse::Kind::must || !applies(reuse, graph.node(node))) continue;
     const TensorId root = storage_of(graph, graph.node(node).inputs[reuse.input]);
     if (is_a(graph, root.node, "weft.Variable")) variables.push_back(root);
   }
@@ -154,7 +162,7 @@ void check_memory(const Graph& graph) {
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const auto writer = static_cast<NodeId>(i);
     for (const Reuse& reuse : graph.nodes()[i].definition->reuses) {
-      if (reuse.kind != Reuse::Kind::must) continue;
+      if (reuse.kind != Reuse::Kind::must || !applies(reuse, graph.nodes()[i])) continue;
       const TensorId input = graph.nodes()[i].inputs[reuse.input];
       const Overwrite overwrite{writer, input, storage_of(graph, input)};
       const auto root = static_cast<std::size_t>(overwrite.root.node);

@@ -25,7 +25,7 @@ void check_options(const PartitionOptions& options) {
 /// The node, the variable that it assigns and the aliases between them share memory, hence a rank.
 void check_assignment(const Graph& graph, const Node& node) {
   for (const Reuse& reuse : node.definition->reuses) {
-    if (reuse.kind != Reuse::Kind::must) continue;
+    if (reuse.kind != Reuse::Kind::must || !applies(reuse, node)) continue;
     const std::vector<NodeId> path = path_to_storage(graph, node.inputs[reuse.input]);
     const Node& variable = graph.node(path.back());
     if (variable.definition->name != "weft.Variable") continue;

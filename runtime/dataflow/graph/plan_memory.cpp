@@ -73,7 +73,9 @@ std::vector<InPlace> find_in_place(const Graph& part) {
     const auto node = static_cast<NodeId>(i);
     std::set<std::size_t> taken;  // an output takes one input's memory
     for (const Reuse& reuse : part.nodes()[i].definition->reuses) {
-      if (reuse.kind != Reuse::Kind::may || taken.contains(reuse.output)) continue;
+      if (reuse.kind != Reuse::Kind::may || taken.contains(reuse.output) ||
+          !applies(reuse, part.nodes()[i]))
+        continue;
       const TensorId input = part.nodes()[i].inputs[reuse.input];
       const TensorType& output = part.nodes()[i].outputs[reuse.output];
       if (part.type(input) != output || !output.shape.known()) continue;
@@ -116,7 +118,7 @@ void measure_memory(Plan& plan, const std::vector<std::uint64_t>& limits) {
     }
     if (edge.kind != EdgeKind::fixed) continue;
     to.received += edge.bytes;
-    // What is viewed as well is sent from its published slot.
+    // A tensor that is viewed as well is sent from its published slot.
     if (!published.contains({edge.from, published_root(plan, edge)}) &&
         sent.insert(edge.tensor).second)
       from.sent += edge.bytes;

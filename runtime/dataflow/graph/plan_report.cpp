@@ -1,6 +1,7 @@
 // Plans as text, JSON and pictures.
 #include <fmt/format.h>
 
+#include "runtime/dataflow/graph/plan_dot.hpp"
 #include "runtime/dataflow/graph/quoted.hpp"
 #include "weft/partition.hpp"
 
@@ -84,10 +85,15 @@ std::string Plan::json() const {
   return text + "]}\n";
 }
 
-std::string Plan::dot() const {
+std::string planned_text(const Edge& edge) {
+  return fmt::format("{}, {}{}", name(edge.kind), size_text(edge),
+                     edge.kind == EdgeKind::fixed && !edge.needs_credits ? ", no credits" : "");
+}
+
+std::string draw(const Plan& plan, const std::function<std::string(const Edge&)>& label) {
   std::string text = "digraph plan {\nrankdir=LR;\n";
-  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    const Part& part = parts[rank];
+  for (std::size_t rank = 0; rank < plan.parts.size(); ++rank) {
+    const Part& part = plan.parts[rank];
     const std::string prefix = fmt::format("r{}_", rank);
     text += fmt::format("subgraph cluster_{} {{\nlabel=\"rank {}\";\n", rank, rank);
     for (std::size_t i = 0; i < part.graph.size(); ++i)
@@ -95,15 +101,14 @@ std::string Plan::dot() const {
     for (std::size_t i = 0; i < part.graph.size(); ++i) text += dot_inputs(prefix, i, part.graph);
     text += "}\n";
   }
-  for (const Edge& edge : edges)
-    text += fmt::format(
-        "r{}_{} -> r{}_{} [label={} style={}];\n", edge.from, edge.send, edge.to, edge.receive,
-        quoted(
-            fmt::format("{}, {}{}", name(edge.kind), size_text(edge),
-                        edge.kind == EdgeKind::fixed && !edge.needs_credits ? ", no credits" : "")),
-        edge.kind == EdgeKind::dynamic ? "dashed" : "bold");
+  for (const Edge& edge : plan.edges)
+    text += fmt::format("r{}_{} -> r{}_{} [label={} style={}];\n", edge.from, edge.send, edge.to,
+                        edge.receive, quoted(label(edge)),
+                        edge.kind == EdgeKind::dynamic ? "dashed" : "bold");
   return text + "}\n";
 }
+
+std::string Plan::dot() const { return draw(*this, planned_text); }
 
 std::string dot(const Graph& graph) {
   std::string text = "digraph graph_before {\nrankdir=LR;\n";

@@ -14,6 +14,8 @@ inline std::string quoted(std::string_view text) {
   for (const char c : text) {
     if (c == '"' || c == '\\')
       result += fmt::format("\\{}", c);
+    else if (c == '\n')
+      result += "\\n";
     else if (static_cast<unsigned char>(c) < 0x20)
       result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     else

@@ -29,8 +29,7 @@ void check_ranks(const std::vector<int>& ranks, const char* role) {
 }
 
 void check(const Graph& model, const ReplicaOptions& options) {
-  if (options.workers.empty() || options.servers.empty())
-    throw_error(Code::bad_argument, "replicate", "there is no worker or no server");
+  if (options.workers.empty()) throw_error(Code::bad_argument, "replicate", "there is no worker");
   check_ranks(options.workers, "worker");
   check_ranks(options.servers, "server");
   for (const Node& node : model.nodes())
@@ -41,7 +40,7 @@ void check(const Graph& model, const ReplicaOptions& options) {
           "replicate() places all nodes itself");
 }
 
-/// The server of every variable and assignment; -1 for all other nodes.
+/// The server of every variable and assignment; -1 for all other nodes, and without servers.
 class Servers {
  public:
   Servers(const Graph& model, const ReplicaOptions& options)
@@ -50,7 +49,7 @@ class Servers {
     for (std::size_t i = 0; i < model.size(); ++i)
       for (const TensorId variable : assigned_variables(model, static_cast<NodeId>(i)))
         group_[find(i)] = find(static_cast<std::size_t>(variable.node));
-    assign(options);
+    if (!options.servers.empty()) assign(options);
   }
 
   int operator[](NodeId node) const { return ranks_[static_cast<std::size_t>(node)]; }

@@ -65,10 +65,27 @@ TEST(ExecutorStart, NamesTheFirstNodeThatDiffersBetweenRanks) {
 
 TEST(ExecutorStart, RefusesAPlanThatIsLargerThanTheArenas) {
   run_on(2, [](World& world) {
+    const auto refused = [&](EdgeWay way) {
+      return thrown_by([&] {
+        const Executor executor(world, one_edge(false), reference_kernels(),
+                                {.arena_bytes = 100, .way = way});
+      });
+    };
+    EXPECT_TRUE(
+        tells(refused(EdgeWay::slots), Code::exhausted, {"rank 0 needs 12000 bytes", "y:0"}));
+    EXPECT_TRUE(
+        tells(refused(EdgeWay::views), Code::exhausted, {"rank 0 needs 24000 bytes", "y:0"}));
+  });
+}
+
+TEST(ExecutorStart, NamesARankWithAnotherWay) {
+  run_on(3, [](World& world) {
+    const EdgeWay way = world.rank() == 1 ? EdgeWay::slots : EdgeWay::views;
     const ErrorDetail error = thrown_by([&] {
-      const Executor executor(world, one_edge(false), reference_kernels(), {.arena_bytes = 100});
+      const Executor executor(world, one_edge(false), reference_kernels(), {.way = way});
     });
-    EXPECT_TRUE(tells(error, Code::exhausted, {"rank 0 needs 12000 bytes", "y:0"}));
+    EXPECT_TRUE(tells(error, Code::mismatch,
+                      {world.rank() == 1 ? "rank 0" : "rank 1", "another ExecutorOptions::way"}));
   });
 }
 
@@ -179,6 +196,13 @@ void end_the_others_steps(World& world, tests::Meeting& meeting, bool leaves) {
       EXPECT_TRUE(tells(status, Code::closed, {"waiting for", "edge"}));
     }
   }
+}
+
+TEST(ExecutorStart, EndsBeforeAnyRankMayLeave) {
+  for (int i = 0; i < 10; ++i)
+    for (const char* fabric : {"shm", "tcp"})
+      run_on(3, tests::settings().with(Setting::fabric, fabric),
+             [](World& world) { const Executor executor(world, chain(), reference_kernels()); });
 }
 
 TEST(ExecutorRun, EndsTheOthersStepsIfAKernelFails) {

@@ -24,19 +24,23 @@ class Share {
   Share(World& world, Plan plan, const Kernels& kernels)
       : plan_(std::move(plan)),
         program_(make_program(plan_, world.rank(), kernels, SentMemory::arena)),
-        memory_(world, program_, SentMemory::arena),
+        publications_(world, plan_, "share"),
+        memory_(world, program_, publications_, SentMemory::arena),
+        slots_(make_slot_way(world)),
+        views_(make_view_way(world, plan_, "share", publications_)),
         neighbours_(world, plan_, "share") {
-    const std::unique_ptr<Way> way = make_slot_way();
     ends_.sends.resize(plan_.edges.size());
     ends_.receives.resize(plan_.edges.size());
+    for (std::size_t i = 0; i < plan_.edges.size(); ++i) way_of(i).expose(place(i));
     for (std::size_t i = 0; i < plan_.edges.size(); ++i)
       if (plan_.edges[i].to == world.rank())
-        ends_.receives[i] = way->expose(world, plan_.edges[i], plan_.edges[i].name);
-    for (std::size_t i = 0; i < plan_.edges.size(); ++i)
-      if (plan_.edges[i].from == world.rank())
-        ends_.sends[i] = way->attach(world, plan_.edges[i], plan_.edges[i].name, {});
+        ends_.receives[i] = way_of(i).receive_end(place(i), {});
+      else if (plan_.edges[i].from == world.rank())
+        ends_.sends[i] = way_of(i).send_end(place(i), {});
     neighbours_.attach({});
-    runner_ = std::make_unique<StepRunner>(world, plan_, program_, memory_, ends_, neighbours_);
+    shown_.emplace(world, "share", plan_, std::vector<std::string>(plan_.edges.size()), program_);
+    runner_ =
+        std::make_unique<StepRunner>(world, plan_, program_, memory_, ends_, neighbours_, *shown_);
   }
 
   Status step() {
@@ -51,11 +55,22 @@ class Share {
   }
 
  private:
+  EdgePlace place(std::size_t edge) const {
+    return {edge, plan_.edges[edge], plan_.edges[edge].name};
+  }
+  Way& way_of(std::size_t edge) const {
+    return plan_.edges[edge].kind == EdgeKind::viewed ? *views_ : *slots_;
+  }
+
   const Plan plan_;
   const std::vector<Instruction> program_;
+  Publications publications_;
   TensorMemory memory_;
+  std::unique_ptr<Way> slots_;
+  std::unique_ptr<Way> views_;
   Neighbours neighbours_;
   Ends ends_;
+  std::optional<ExecutorStats> shown_;
   std::unique_ptr<StepRunner> runner_;
 };
 
@@ -86,6 +101,63 @@ TEST(Flow, TheCheckReportsAPlantedEdgeWithoutCreditsThatIsNotSafe) {
       meeting.wait();
     });
   }
+}
+
+/// one_edge() as a view whose reader rank 0 does not wait for.
+Plan planted_view() {
+  Plan plan = partition(one_edge(false), {.ranks = 2, .hosts = {0, 0}});
+  EXPECT_EQ(plan.edges[0].kind, EdgeKind::viewed);
+  EXPECT_TRUE(plan.edges[0].needs_credits);
+  plan.edges[0].needs_credits = false;
+  return plan;
+}
+
+/// Rank 1 still views the first version when rank 0 is to fill its buffer again.
+TEST(Flow, AProducerNeverFillsABufferThatIsViewedThoughThePlanIsWrong) {
+  std::atomic<bool> is_overrun{false};
+  std::atomic<bool> is_viewed{false};
+  tests::Meeting meeting(2);
+  tests::run_on(2, [&](World& world) {
+    Kernels kernels;
+    kernels.add("Relu", [](KernelCall& call) { static_cast<void>(call.output(0)); });
+    kernels.add("weft.Scale", [&](KernelCall& call) {
+      static_cast<void>(call.output(0));
+      is_viewed = true;
+      EXPECT_TRUE(tests::soon([&] { return is_overrun.load(); }));
+    });
+    Share share(world, planted_view(), kernels);
+    if (world.rank() == 0) {
+      EXPECT_TRUE(share.step().ok());
+      EXPECT_TRUE(tests::soon([&] { return is_viewed.load(); }));
+      EXPECT_TRUE(share.step().ok()) << "there is a second buffer";
+      EXPECT_TRUE(tests::tells(share.step(), Code::flow_overrun,
+                               {"'y'", "y:0", "rank 1", "has not let go of version 1"}));
+      is_overrun = true;
+    } else {
+      static_cast<void>(share.step());
+    }
+    meeting.wait();
+  });
+}
+
+/// Rank 0 has published twice when rank 1 looks for the first time.
+TEST(Flow, AReaderNeverTakesAnotherStepsVersionThoughThePlanIsWrong) {
+  tests::Meeting meeting(2);
+  tests::run_on(2, [&](World& world) {
+    const Kernels kernels = reference_kernels();
+    Share share(world, planted_view(), kernels);
+    if (world.rank() == 0) {
+      EXPECT_TRUE(share.step().ok());
+      EXPECT_TRUE(share.step().ok());
+    }
+    meeting.wait();
+    if (world.rank() == 1) {
+      EXPECT_TRUE(tests::tells(share.step(), Code::flow_overrun,
+                               {"'receive y:0 from 0'", "edge y:0 from rank 0 to 1",
+                                "version 2 was published before version 1 was viewed"}));
+    }
+    meeting.wait();
+  });
 }
 
 /// The credit of 0's tensor goes from 1 to 0, the news that it was read by way of 2.

@@ -6,22 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/support/edges.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/threads/dataflow/reference_kernels.hpp"
 #include "weft/executor.hpp"
 
 namespace weft::dataflow {
-
-/// Runs `body` as every rank of a job; where the fabric is verbs, each has a fake NIC.
-inline void run_on_fabric(int ranks, const Config& config,
-                          const std::function<void(World&)>& body) {
-  p2p::verbs::fake::FakeNetwork network;
-  run_ranks(ranks, body, config,
-            [&](int rank) { return network.device(rank, p2p::verbs::fake::NicSpec{}); });
-  EXPECT_EQ(network.complaints(), "");
-}
 
 /// A layer and a loss, trained by gradient descent; not placed.
 inline Graph training_model() {

@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kLate{20};
 void report_of(bool is_dynamic, SentMemory sent, const char* fabric,
                const std::function<void(const ExecutorReport&)>& check) {
   tests::run_on(2, tests::settings().with(Setting::fabric, fabric), [&](World& world) {
-    Executor executor(world, one_edge(is_dynamic), reference_kernels(), {.sent = sent});
+    Executor executor(world, one_edge(is_dynamic), reference_kernels(),
+                      {.sent = sent, .way = EdgeWay::slots});
     for (std::uint64_t step = 0; step < kReportedSteps; ++step) {
       Tensors feeds;
       if (world.rank() == 0) {
@@ -82,6 +83,37 @@ TEST(ExecutorReports, AreTextAndJson) {
                               "0 copied", "ms of wait", "4 steps"})
       EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
   });
+}
+
+TEST(ExecutorReports, AreDrawnWithThePlan) {
+  std::vector<ExecutorReport> reports(2);
+  std::optional<Plan> plan;
+  tests::run_on(2, [&](World& world) {
+    Executor executor(world, one_edge(false), reference_kernels(), {.way = EdgeWay::slots});
+    for (std::uint64_t step = 0; step < kReportedSteps; ++step) {
+      Tensors feeds;
+      if (world.rank() == 0) fill_at_random(feeds["x"] = executor.feed("x"), step);
+      EXPECT_TRUE(executor.run(feeds).ok());
+    }
+    reports[std::size_t(world.rank())] = executor.report();
+    if (world.rank() == 0) plan = executor.plan();
+  });
+  const auto label = [&](std::span<const ExecutorReport> of) {
+    const std::string text = dot(*plan, of);
+    const std::size_t begin = text.find("label=\"static, ") + 7;
+    return text.substr(begin, text.find("\" style=", begin) - begin);
+  };
+  const std::string moved = "\\n4 transfers, 48000 bytes moved by shm";
+  EXPECT_EQ(dot(*plan, {}), plan->dot()) << "what no report tells is drawn as planned";
+  const std::string planned = label({});
+  EXPECT_EQ(planned.find("\\n"), planned.npos);
+  const std::string both = label(reports);
+  EXPECT_TRUE(both.starts_with(planned + moved)) << both;
+  EXPECT_NE(both.find("\\nsender waited "), both.npos);
+  EXPECT_NE(both.find("\\nreceiver waited "), both.npos);
+  const std::string sent = label(std::span(reports).first(1));
+  EXPECT_TRUE(sent.starts_with(planned + moved)) << sent;
+  EXPECT_EQ(sent.find("receiver"), sent.npos);
 }
 
 }  // namespace

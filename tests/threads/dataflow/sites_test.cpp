@@ -8,10 +8,11 @@
 namespace weft::dataflow {
 namespace {
 
-constexpr std::int64_t kLong = 1500;  ///< rows from which on the kernel takes its other allocation
+constexpr std::int64_t kLongRows =
+    1500;  ///< rows from which on the kernel takes its other allocation
 constexpr std::size_t kRowBytes = 3 * sizeof(float);
 
-void fill(const Tensor& tensor, float value) { std::ranges::fill(tensor.as<float>(), value); }
+void set_all(const Tensor& tensor, float value) { std::ranges::fill(tensor.as<float>(), value); }
 
 /// Allocates a buffer for work and one for the output, which lies in the middle of it; another one
 /// for long outputs.
@@ -20,8 +21,8 @@ void allocate_itself(KernelCall& call) {
   const Tensor work = call.allocate(DType::f32, {shape[0]});
   const Tensor whole = call.allocate(DType::f32, {shape[0] + 2, shape[1]});
   Tensor output = whole.slice(0, 1, shape[0]);
-  if (shape[0] >= kLong) output = call.allocate(DType::f32, shape);
-  fill(work, 1);
+  if (shape[0] >= kLongRows) output = call.allocate(DType::f32, shape);
+  set_all(work, 1);
   for (std::size_t i = 0; i < output.as<float>().size(); ++i)
     output.as<float>()[i] = call.input(0).as<float>()[i] + work.as<float>()[0];
   call.give(0, output);
@@ -48,7 +49,7 @@ std::vector<std::uint64_t> copies_by_step(World& world, Executor& executor,
     Tensors feeds;
     if (world.rank() == 0) {
       feeds["x"] = executor.feed("x", {rows[step], 3});
-      fill(feeds["x"], float(step));
+      set_all(feeds["x"], float(step));
     }
     const Result<Tensors> fetched = executor.run(feeds);
     EXPECT_TRUE(fetched.ok()) << fetched.status().text();
@@ -70,7 +71,7 @@ TEST(Sites, OfAKernelThatAllocatesItselfAreLearnedByTheFirstStep) {
     for (const char* fabric : {"shm", "tcp"}) {
       SCOPED_TRACE(std::string(fabric) + (is_dynamic ? " dynamic" : " static"));
       tests::run_on(2, tests::settings().with(Setting::fabric, fabric), [&](World& world) {
-        Executor executor(world, one_edge(is_dynamic), own_kernels());
+        Executor executor(world, one_edge(is_dynamic), own_kernels(), {.way = EdgeWay::slots});
         const std::int64_t rows = is_dynamic ? 7 : 1000;
         const auto copies = copies_by_step(world, executor, {rows, rows, rows});
         const TracingReport sites = executor.report().sites;
@@ -95,9 +96,11 @@ TEST(Sites, OfAKernelThatAllocatesItselfAreLearnedByTheFirstStep) {
 TEST(Sites, ThatAreMetLateAreCopiedOnce) {
   tests::run_on(2, [](World& world) {
     Executor executor(world, one_edge(true), own_kernels());
-    const auto copies = copies_by_step(world, executor, {5, 5, kLong, kLong, 5, 2 * kLong});
+    const auto copies =
+        copies_by_step(world, executor, {5, 5, kLongRows, kLongRows, 5, 2 * kLongRows});
     if (world.rank() != 0) return;
-    EXPECT_EQ(copies, (std::vector<std::uint64_t>{5 * kRowBytes, 0, kLong * kRowBytes, 0, 0, 0}));
+    EXPECT_EQ(copies,
+              (std::vector<std::uint64_t>{5 * kRowBytes, 0, kLongRows * kRowBytes, 0, 0, 0}));
     const TracingReport sites = executor.report().sites;
     EXPECT_EQ(sites.counters.sent_sites, 2U) << sites.text();
     EXPECT_EQ(sites.counters.late_sites, 1U);
@@ -128,9 +131,10 @@ TEST(Sites, OfTracedOutputsAreThoseThatTensorsInPlaceAndAliasesComeFrom) {
     tests::run_on(3, [&](World& world) {
       SCOPED_TRACE(is_dynamic ? "dynamic" : "static");
       Kernels kernels;
-      kernels.add("Relu", [](KernelCall& call) { fill(call.output(0), 1); });
+      kernels.add("Relu", [](KernelCall& call) { set_all(call.output(0), 1); });
       kernels.add("Tanh", relay);
-      Executor executor(world, chain(is_dynamic), kernels, {.sent = SentMemory::traced});
+      Executor executor(world, chain(is_dynamic), kernels,
+                        {.sent = SentMemory::traced, .way = EdgeWay::slots});
       std::vector<std::uint64_t> copied;
       for (int step = 0; step < 4; ++step) {
         Tensors feeds;
@@ -159,7 +163,7 @@ TEST(Sites, OfTracedOutputsAreThoseThatTensorsInPlaceAndAliasesComeFrom) {
 TEST(Sites, AreNotNeededWhereTheGraphTells) {
   tests::run_on(3, [](World& world) {
     Kernels kernels;
-    kernels.add("Relu", [](KernelCall& call) { fill(call.output(0), 1); });
+    kernels.add("Relu", [](KernelCall& call) { set_all(call.output(0), 1); });
     kernels.add("Tanh", relay);
     Executor executor(world, chain(true), kernels);
     Tensors feeds;
@@ -183,7 +187,7 @@ TEST(Sites, OfCutEdgesAreRegisteredOneByOneToCompare) {
       Tensors feeds;
       if (world.rank() == 0) {
         feeds["x"] = executor.feed("x", {rows, 3});
-        fill(feeds["x"], float(rows));
+        set_all(feeds["x"], float(rows));
       }
       const auto fetched = executor.run(feeds);
       ASSERT_TRUE(fetched.ok()) << fetched.status().text();
@@ -198,14 +202,27 @@ TEST(Sites, OfCutEdgesAreRegisteredOneByOneToCompare) {
   });
 }
 
+/// Published memory is the executor's: what lies elsewhere is copied there, in each step.
+TEST(Sites, OfAViewedTensorAreCopiedWhereItIsPublished) {
+  tests::run_on(2, tests::settings().with(Setting::fabric, "shm"), [&](World& world) {
+    Executor executor(world, one_edge(false), own_kernels());
+    ASSERT_EQ(executor.plan().edges[0].kind, EdgeKind::viewed);
+    const auto copies = copies_by_step(world, executor, {1000, 1000, 1000});
+    const std::uint64_t each = world.rank() == 0 ? 1000 * kRowBytes : 0;
+    EXPECT_EQ(copies, (std::vector<std::uint64_t>{each, each, each}));
+  });
+}
+
 /// Runs one step in which the kernel of "y" gives what `choose` returns.
 void expect_refused(Code code, const std::string& words,
                     const std::function<Tensor(KernelCall&)>& choose) {
+  tests::Meeting meeting(2);
   tests::run_on(2, [&](World& world) {
     Kernels giving;
     giving.add("Relu", [&](KernelCall& call) { call.give(0, choose(call)); });
     giving.add("weft.Scale", relay);
     Executor executor(world, one_edge(false), giving);
+    meeting.wait();
     Tensors feeds;
     if (world.rank() == 0) feeds["x"] = executor.feed("x");
     const Status status = executor.run(feeds).status();

@@ -19,7 +19,7 @@ using tests::settings;
 /// The bytes of all losses of some steps of a training loop whose nodes are placed at random.
 std::string losses(int ranks, int threads, const char* fabric, std::uint64_t seed) {
   std::string bytes;
-  run_on_fabric(ranks, settings().with(Setting::fabric, fabric), [&](World& world) {
+  run_on(ranks, settings().with(Setting::fabric, fabric), [&](World& world) {
     Graph graph = training_model();
     place_at_random(graph, ranks, seed);
     Executor executor(world, graph, reference_kernels(), {.threads = threads});
@@ -36,7 +36,7 @@ TEST(Steps, GiveTheSameBitsOnAnyNumberOfRanksWithAnyPlacementAndThreads) {
   ASSERT_EQ(one.size(), 5 * sizeof(float));
   EXPECT_NE(one.substr(0, 4), one.substr(16)) << "the model learns";
   std::uint64_t seed = 1;
-  for (const char* fabric : {"shm", "tcp", "verbs"})
+  for (const char* fabric : {"shm", "tcp"})
     for (const int ranks : {2, 3, 5, 8}) {
       const int threads = int(seed % 4);
       EXPECT_EQ(losses(ranks, threads, fabric, seed), one)
@@ -47,12 +47,12 @@ TEST(Steps, GiveTheSameBitsOnAnyNumberOfRanksWithAnyPlacementAndThreads) {
 
 /// Runs some steps and returns what those from step 2 on cost all ranks together.
 TransferCounters cost_of(int ranks, const Graph& graph, SentMemory sent, int steps,
-                         const char* fabric = "shm") {
+                         const char* fabric = "shm", EdgeWay way = EdgeWay::slots) {
   TransferCounters all;
   std::mutex mutex;
   Meeting meeting(ranks);
   run_on(ranks, settings().with(Setting::fabric, fabric), [&](World& world) {
-    Executor executor(world, graph, reference_kernels(), {.sent = sent});
+    Executor executor(world, graph, reference_kernels(), {.sent = sent, .way = way});
     start_variables(executor, world.rank());
     const auto step = [&](int n) {
       Tensors feeds;
@@ -96,6 +96,24 @@ TEST(Steps, CostOneWorkRequestForEachStaticTransferAndNothingElse) {
     EXPECT_EQ(cost.work_requests, kSteps * plan.edges.size()) << fabric;
     EXPECT_EQ(cost.bytes_moved, 2 * kSteps * bytes) << fabric << ", counted at both ends";
   }
+}
+
+TEST(Steps, CostNothingButALookAtEachViewedTensor) {
+  const Replicas replicas = replicate(training_model(), {.workers = {1, 2}, .servers = {0}});
+  const Plan plan = partition(replicas.graph, {.ranks = 3, .hosts = {0, 0, 0}});
+  for (const Edge& edge : plan.edges) {
+    EXPECT_EQ(edge.kind, EdgeKind::viewed) << edge.name << ": " << edge.why;
+    EXPECT_FALSE(edge.needs_credits) << edge.name << ": " << edge.why_credits;
+  }
+  constexpr std::uint64_t kSteps = 10;
+  const TransferCounters cost =
+      cost_of(3, replicas.graph, SentMemory::arena, kSteps, "shm", EdgeWay::views);
+  EXPECT_EQ(cost.bytes_moved, 0U);
+  EXPECT_EQ(cost.bytes_copied, 0U);
+  EXPECT_EQ(cost.registrations, 0U);
+  EXPECT_EQ(cost.control_messages, 0U);
+  EXPECT_EQ(cost.credit_writes, 0U);
+  EXPECT_EQ(cost.work_requests, kSteps * plan.edges.size());
 }
 
 TEST(Steps, CostTwoWorkRequestsForEachDynamicTransfer) {

@@ -160,6 +160,59 @@ TEST(Partition, ViewsOnOneHostWhatIsOnlyRead) {
   EXPECT_EQ(edge(off, "g:0", 0).kind, EdgeKind::fixed);
 }
 
+TEST(Partition, DoesNotViewMemoryWhoseShapeMayChange) {
+  Graph graph;
+  graph.place_next({0});
+  const TensorId x = graph.feed("x", DType::f32, {kAnySize});
+  const TensorId fixed = graph.add("Reshape", {x}, {{"shape", Sizes{2, 2}}}, "fixed");
+  graph.place_next({1});
+  graph.add("Relu", {fixed});
+  const Plan plan = partition(graph, {.ranks = 2, .hosts = {0, 0}});
+  EXPECT_EQ(edge(plan, "fixed:0", 1).kind, EdgeKind::fixed);
+  EXPECT_NE(edge(plan, "fixed:0", 1).why.find("that of 'x', whose shape [?] may change"),
+            std::string::npos)
+      << plan.text();
+}
+
+TEST(Partition, NeedsNoCreditsForAViewThatHasEndedBeforeTheMemoryIsWritten) {
+  const PartitionOptions one_host{.ranks = 2, .hosts = {0, 0}};
+  const Plan loop = partition(trainer(), one_host);
+  EXPECT_FALSE(edge(loop, "w:0", 1).needs_credits) << loop.text();
+  EXPECT_EQ(edge(loop, "w:0", 1).why_credits, "rank 0's step ends after 'y'");
+  EXPECT_FALSE(edge(loop, "g:0", 0).needs_credits) << loop.text();
+  EXPECT_NE(edge(loop, "g:0", 0).why_credits.find("precedes the next version"), std::string::npos);
+  // A feed or variable may be written once the step has ended, another tensor by the next one.
+  Graph forward;
+  forward.place_next({0});
+  const TensorId x = forward.feed("x", DType::f32, {4});
+  const TensorId made = forward.add("Tanh", {x}, {}, "made");
+  forward.place_next({1});
+  forward.add("Add", {x, made}, {}, "reader");
+  const Plan plan = partition(forward, one_host);
+  EXPECT_TRUE(edge(plan, "x:0", 1).needs_credits);
+  EXPECT_EQ(edge(plan, "x:0", 1).why_credits, "'reader' may still read when rank 0's step ends");
+  EXPECT_TRUE(edge(plan, "made:0", 1).needs_credits);
+  EXPECT_EQ(edge(plan, "made:0", 1).why_credits,
+            "'reader' may still read when 'made:0' is published again");
+}
+
+TEST(Partition, CountsTheMemoryOfViewsOfOneTensorOnce) {
+  Graph graph;
+  graph.place_next({0});
+  const TensorId y = graph.add("Tanh", {graph.feed("x", DType::f32, {4})}, {}, "y");
+  graph.place_next({2});
+  graph.add("Relu", {y}, {}, "early");
+  graph.place_next({0});
+  const TensorId alias = graph.add("Reshape", {y}, {{"shape", Sizes{2, 2}}}, "alias");
+  graph.place_next({1});
+  graph.add("Relu", {alias}, {}, "late");
+  const Plan plan = partition(graph, {.ranks = 3, .hosts = {0, 0, 0}});
+  EXPECT_EQ(edge(plan, "alias:0", 1).kind, EdgeKind::viewed);
+  EXPECT_TRUE(edge(plan, "alias:0", 1).needs_credits) << plan.text();
+  EXPECT_TRUE(edge(plan, "y:0", 2).needs_credits) << plan.text();
+  EXPECT_EQ(plan.parts[0].memory.published, 32U) << "they share two buffers";
+}
+
 TEST(Partition, DoesNotViewWhatAnAssignmentMayOverwrite) {
   Graph graph = trainer();
   graph.place_next({1});

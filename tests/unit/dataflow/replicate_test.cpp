@@ -48,6 +48,17 @@ TEST(Replicate, SpreadsVariablesRoundRobinOrByBytes) {
   EXPECT_EQ(rank_of(bytes.graph, "scale"), 1);
 }
 
+TEST(Replicate, GivesEachWorkerVariablesOfItsOwnWithoutServers) {
+  const Graph model_graph = model();
+  const Replicas replicas = replicate(model_graph, {.workers = {0, 2}});
+  for (const int worker : {0, 2})
+    for (const char* name : {"w", "update_w", "weights", "loss"})
+      EXPECT_EQ(rank_of(replicas.graph, std::string(name) + "@" + std::to_string(worker)), worker);
+  EXPECT_EQ(replicas.graph.size(), 2 * model_graph.size()) << "nothing is summed up";
+  EXPECT_EQ(replicas.servers, std::vector<NodeId>(model_graph.size(), -1));
+  EXPECT_TRUE(partition(replicas.graph, {.ranks = 3}).edges.empty());
+}
+
 TEST(Replicate, KeepsVariablesThatOneNodeAssignsTogether) {
   Definitions all = Definitions::standard();
   all.add({.name = "my.Momentum",
@@ -130,7 +141,7 @@ TEST(Replicate, RefusesWhatItCannotPlace) {
   EXPECT_TRUE(refused([&] {
                 replicate(placed, {.workers = {0}, .servers = {0}});
               }).names("node 'mean_loss' (ReduceMean) is placed on rank 1 already"));
-  EXPECT_EQ(refused([] { replicate(model(), {.workers = {0}}); }).code, Code::bad_argument);
+  EXPECT_EQ(refused([] { replicate(model(), {.servers = {0}}); }).code, Code::bad_argument);
   EXPECT_TRUE(refused([] {
                 replicate(model(), {.workers = {0, -1}, .servers = {0}});
               }).names("a worker is rank -1"));
