@@ -107,6 +107,8 @@ Checkpoint::Checkpoint(const os::Folder& table, std::uint64_t version)
   open_files(folder, read.files);
   if (manifest_.rows) {
     check_rows();
+  } else if (manifest_.variables) {
+    index_variables();
   } else {
     index_runs();
     check_runs();
@@ -192,6 +194,33 @@ void Checkpoint::check_rows() const {
     file.array({"last_use", StoredType::u64, {rows.expire_after > 0 ? all : 0}});
     file.array({"lookups", StoredType::u32, {rows.admit_after > 0 ? all : 0}});
   }
+}
+
+// Finds each variable's array, and checks that there are no others.
+void Checkpoint::index_variables() {
+  if (!manifest_.tensors.empty()) refuse_file(at_, 0, "it lists both variables and tensors");
+  std::size_t arrays = 0;
+  for (const ShardFile& file : files_) arrays += file.arrays().size();
+  for (const SavedVariable& variable : *manifest_.variables) {
+    const auto holder = std::ranges::find_if(
+        files_, [&](const ShardFile& file) { return file.arrays().contains(variable.name); });
+    if (holder == files_.end())
+      refuse_file(at_, 0, fmt::format("no file has variable \"{}\"", variable.name));
+    std::vector<std::uint64_t> shape;
+    for (std::size_t i = 0; i < variable.shape.dims(); ++i)
+      shape.push_back(static_cast<std::uint64_t>(variable.shape[i]));
+    const ShardFile::Entry& entry = holder->array({variable.name, stored(variable.dtype), shape});
+    if (!variables_.emplace(variable.name, Run{&*holder, &entry}).second)
+      refuse_file(at_, 0, fmt::format("variable \"{}\" is there twice", variable.name));
+  }
+  if (variables_.size() != arrays) refuse_file(at_, 0, "a file has arrays of other variables");
+}
+
+void Checkpoint::read_variable(const std::string& name, std::span<std::byte> to) const {
+  const auto found = variables_.find(name);
+  if (found == variables_.end())
+    refuse_file(at_, 0, fmt::format("it has no variable \"{}\"", name));
+  found->second.file->read(*found->second.entry, 0, to);
 }
 
 void Checkpoint::verify(std::size_t part, std::size_t parts) const {

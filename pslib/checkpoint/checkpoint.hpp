@@ -46,6 +46,8 @@ class Checkpoint {
   /// if there is no such array), system.
   void read(const std::string& tensor, std::optional<std::size_t> state, std::int64_t first,
             std::span<float> to) const;
+  /// The same for all bytes of a graph's variable.
+  void read_variable(const std::string& name, std::span<std::byte> to) const;
 
  private:
   struct Run {
@@ -59,6 +61,7 @@ class Checkpoint {
   void index_runs();
   void check_runs() const;
   void check_rows() const;
+  void index_variables();
 
   std::filesystem::path at_;  // path of the manifest
   os::Fd lock_;               // the manifest, with a shared lock that prevents removal
@@ -66,6 +69,7 @@ class Checkpoint {
   std::vector<ShardFile> files_;
   /// Keyed by tensor, then state (empty for the values).
   std::map<std::pair<std::string, std::optional<std::size_t>>, Runs> runs_;
+  std::map<std::string, Run> variables_;
 };
 
 /// Limits a search for a checkpoint.

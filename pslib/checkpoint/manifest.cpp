@@ -20,21 +20,31 @@ constexpr std::uint64_t kLargestManifest = 16 << 20;
 
 std::string digest_of(const std::string& words) { return digest(std::as_bytes(std::span(words))); }
 
+Json shape_json(const Shape& shape) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < shape.dims(); ++i) json.push_back(shape[i]);
+  return json;
+}
+
 Json to_json(const Manifest& manifest) {
   Json json{{"format", kFormat},     {"version", manifest.version}, {"updates", manifest.updates},
             {"rule", manifest.rule}, {"states", manifest.states},   {"tensors", Json::array()},
             {"files", Json::array()}};
-  for (const TensorSpec& spec : manifest.tensors) {
-    Json shape = Json::array();
-    for (std::size_t i = 0; i < spec.shape.dims(); ++i) shape.push_back(spec.shape[i]);
-    json["tensors"].push_back({{"name", spec.name}, {"shape", shape}});
-  }
+  for (const TensorSpec& spec : manifest.tensors)
+    json["tensors"].push_back({{"name", spec.name}, {"shape", shape_json(spec.shape)}});
   if (const auto& rows = manifest.rows)
     json["rows"] = {{"dim", rows->dim},
                     {"seed", rows->seed},
                     {"spread", rows->spread},
                     {"admit_after", rows->admit_after},
                     {"expire_after", rows->expire_after}};
+  if (manifest.variables) {
+    json["variables"] = Json::array();
+    for (const SavedVariable& variable : *manifest.variables)
+      json["variables"].push_back({{"name", variable.name},
+                                   {"dtype", weft::name(variable.dtype)},
+                                   {"shape", shape_json(variable.shape)}});
+  }
   return json;
 }
 
@@ -47,6 +57,14 @@ Shape shape_in(const CheckedJson& json, const Json& tensor) {
   } catch (const Error& error) {
     json.refuse(error.detail().message);
   }
+}
+
+DType dtype_in(const CheckedJson& json, const Json& variable) {
+  const std::string word = json.text(variable, "dtype");
+  for (auto dtype = DType::f64; dtype <= DType::boolean;
+       dtype = static_cast<DType>(static_cast<int>(dtype) + 1))
+    if (weft::name(dtype) == word) return dtype;
+  json.refuse(fmt::format("there is no dtype {}", word));
 }
 
 Manifest manifest_in(const CheckedJson& json) {
@@ -64,6 +82,12 @@ Manifest manifest_in(const CheckedJson& json) {
                      .spread = json.real(*rows, "spread"),
                      .admit_after = json.number(*rows, "admit_after"),
                      .expire_after = json.number(*rows, "expire_after")};
+  if (root.contains("variables")) {
+    manifest.variables.emplace();
+    for (const Json& variable : json.list(root, "variables"))
+      manifest.variables->push_back(
+          {json.text(variable, "name"), dtype_in(json, variable), shape_in(json, variable)});
+  }
   return manifest;
 }
 

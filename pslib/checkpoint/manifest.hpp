@@ -24,6 +24,13 @@ struct SavedRows {
   std::uint64_t expire_after = 0;
 };
 
+/// A variable of a dataflow graph.
+struct SavedVariable {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
 /// A checkpoint's metadata.
 struct Manifest {
   std::uint64_t version = 0;
@@ -32,6 +39,8 @@ struct Manifest {
   std::size_t states = 0;
   std::vector<TensorSpec> tensors;
   std::optional<SavedRows> rows{};  ///< of a sparse table, which has no tensors
+  /// A graph's, by name. It has no tensors, and `version` counts steps.
+  std::optional<std::vector<SavedVariable>> variables{};
 };
 
 struct ListedFile {

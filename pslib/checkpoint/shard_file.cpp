@@ -33,8 +33,14 @@ struct TypeName {
   const char* name;
   std::uint64_t bytes;
 };
+// In the order of StoredType.
 constexpr TypeName kTypes[] = {
-    {StoredType::f32, "F32", 4}, {StoredType::u32, "U32", 4}, {StoredType::u64, "U64", 8}};
+    {StoredType::f64, "F64", 8},   {StoredType::f32, "F32", 4}, {StoredType::f16, "F16", 2},
+    {StoredType::bf16, "BF16", 2}, {StoredType::i64, "I64", 8}, {StoredType::i32, "I32", 4},
+    {StoredType::i8, "I8", 1},     {StoredType::u8, "U8", 1},   {StoredType::boolean, "BOOL", 1},
+    {StoredType::u32, "U32", 4},   {StoredType::u64, "U64", 8}};
+static_assert(stored(DType::boolean) == StoredType::boolean &&
+              stored(DType::f32) == StoredType::f32);
 
 const TypeName& named(StoredType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
 

@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "pslib/checkpoint/durable_file.hpp"
+#include "weft/tensor.hpp"
 
 namespace weft::pslib {
 
-enum class StoredType : std::uint8_t { f32, u32, u64 };
+/// The types of DType, in its order, then others.
+enum class StoredType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i8, u8, boolean, u32, u64 };
+constexpr StoredType stored(DType dtype) noexcept { return static_cast<StoredType>(dtype); }
 
 /// Name, type and shape of an array: little-endian, row-major.
 struct ArraySpec {

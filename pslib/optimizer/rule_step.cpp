@@ -12,6 +12,14 @@ bool adds_decay(Kind kind) { return kind != Kind::adamw && kind != Kind::user; }
 
 }  // namespace
 
+float trust_ratio(const Optimizer& rule, double parameters, double gradient, float scale) noexcept {
+  const double of_parameters = std::sqrt(parameters);
+  const double of_gradient = scale * std::sqrt(gradient);
+  if (of_parameters == 0.0 || of_gradient == 0.0) return 1.0F;
+  const double decay = rule.weight_decay;
+  return static_cast<float>(rule.trust * of_parameters / (of_gradient + decay * of_parameters));
+}
+
 AppliedRule::AppliedRule(const Optimizer& rule, const Schedule& schedule, std::size_t longest)
     : rule_(rule), schedule_(schedule), kernel_(kernels::update_for(rule.kind)) {
   if (kernel_ == nullptr) averaged_.resize(longest);

@@ -16,6 +16,10 @@ struct RuleConstants {
   RuleStep told;  ///< for a user's own rule
 };
 
+/// The factor of lars on the learning rate, from the squared norms of a tensor's parameters and of
+/// its gradient, which `scale` multiplies.
+float trust_ratio(const Optimizer& rule, double parameters, double gradient, float scale) noexcept;
+
 /// Not thread-safe.
 class AppliedRule {
  public:

@@ -45,26 +45,28 @@ constexpr Constant kEpsilon{"epsilon", &Optimizer::epsilon, Range::above_zero};
 constexpr Constant kBeta1{"beta1", &Optimizer::beta1, Range::decay};
 constexpr Constant kBeta2{"beta2", &Optimizer::beta2, Range::decay};
 
-const Description& describe(Kind kind) {
-  // In the order of Kind.
-  static constexpr std::array<Description, 10> kRules{{
-      {"sgd", 0, {}},
-      {"momentum", 1, {{kMomentum}}},
-      {"nesterov", 1, {{kMomentum}}},
-      {"adagrad", 1, {{kEpsilon}}},
-      {"rmsprop", 1, {{{"rho", &Optimizer::rho, Range::decay}, kEpsilon}}},
-      {"adam", 2, {{kBeta1, kBeta2, kEpsilon}}},
-      {"adamw", 2, {{kBeta1, kBeta2, kEpsilon}}},
-      {"ftrl",
-       2,
-       {{{"beta", &Optimizer::ftrl_beta, Range::not_negative},
-         {"l1", &Optimizer::l1, Range::not_negative},
-         {"l2", &Optimizer::l2, Range::not_negative}}}},
-      {"lars", 1, {{kMomentum, {"trust", &Optimizer::trust, Range::above_zero}}}},
-      {"user", 0, {}},
-  }};
-  return kRules[static_cast<std::size_t>(kind)];
-}
+// In the order of Kind.
+constexpr std::array<Description, 10> kRules{{
+    {"sgd", 0, {}},
+    {"momentum", 1, {{kMomentum}}},
+    {"nesterov", 1, {{kMomentum}}},
+    {"adagrad", 1, {{kEpsilon}}},
+    {"rmsprop", 1, {{{"rho", &Optimizer::rho, Range::decay}, kEpsilon}}},
+    {"adam", 2, {{kBeta1, kBeta2, kEpsilon}}},
+    {"adamw", 2, {{kBeta1, kBeta2, kEpsilon}}},
+    {"ftrl",
+     2,
+     {{{"beta", &Optimizer::ftrl_beta, Range::not_negative},
+       {"l1", &Optimizer::l1, Range::not_negative},
+       {"l2", &Optimizer::l2, Range::not_negative}}}},
+    {"lars", 1, {{kMomentum, {"trust", &Optimizer::trust, Range::above_zero}}}},
+    {"user", 0, {}},
+}};
+
+constexpr std::array<std::string_view, 5> kSchedules{"constant", "step", "exponential", "linear",
+                                                     "cosine"};
+
+const Description& describe(Kind kind) { return kRules[static_cast<std::size_t>(kind)]; }
 
 void require(bool good, std::string_view constant, const auto& value, std::string_view accepted) {
   if (!good)
@@ -99,12 +101,6 @@ void check_rule(const Optimizer& optimizer) {
   require(optimizer.rule != nullptr, "rule", "missing", "given with Kind::user");
   require(optimizer.rule->states() <= Rule::kMostStates, "rule->states()", optimizer.rule->states(),
           "2 at most");
-}
-
-std::string_view name(Schedule::Kind kind) {
-  static constexpr std::array<std::string_view, 5> kNames{"constant", "step", "exponential",
-                                                          "linear", "cosine"};
-  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool is_default(const Schedule& schedule) {
@@ -207,6 +203,22 @@ void check(const TableOptions& options) {
   require(options.accumulate > 0, "accumulate", options.accumulate, "1 or above");
   require(options.wire == DType::f32 || options.wire == DType::f16 || options.wire == DType::bf16,
           "wire", weft::name(options.wire), "f32, f16 or bf16");
+}
+
+std::string_view name(Schedule::Kind kind) noexcept {
+  return kSchedules[static_cast<std::size_t>(kind)];
+}
+
+std::optional<Kind> rule_named(std::string_view name) noexcept {
+  const auto at = std::ranges::find(kRules, name, &Description::name);
+  if (at == kRules.end()) return std::nullopt;
+  return static_cast<Kind>(at - kRules.begin());
+}
+
+std::optional<Schedule::Kind> schedule_named(std::string_view name) noexcept {
+  const auto at = std::ranges::find(kSchedules, name);
+  if (at == kSchedules.end()) return std::nullopt;
+  return static_cast<Schedule::Kind>(at - kSchedules.begin());
 }
 
 std::string rule_name(const Optimizer& optimizer) {

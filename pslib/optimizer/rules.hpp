@@ -1,7 +1,10 @@
 // Checks a table's update options and formats them as text.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "weft/pslib.hpp"
 
@@ -22,6 +25,11 @@ std::string text(const TableOptions& options);
 
 /// The rule's name without constants.
 std::string rule_name(const Optimizer& optimizer);
+
+/// The rule or schedule of that name; none for another name.
+std::optional<Optimizer::Kind> rule_named(std::string_view name) noexcept;
+std::optional<Schedule::Kind> schedule_named(std::string_view name) noexcept;
+std::string_view name(Schedule::Kind kind) noexcept;
 
 /// Number of state arrays of the rule; each is as large as the parameters.
 std::size_t states(const Optimizer& optimizer) noexcept;

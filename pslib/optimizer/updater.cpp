@@ -154,11 +154,8 @@ float Updater::clip_factor() const noexcept {
 }
 
 float Updater::trust_ratio(std::size_t tensor) const noexcept {
-  const double parameters = std::sqrt(norms_[1 + 2 * tensor].value());
-  const double gradient = clip_factor() * std::sqrt(norms_[2 + 2 * tensor].value());
-  if (parameters == 0.0 || gradient == 0.0) return 1.0F;
-  const double decay = rule_.rule().weight_decay;
-  return static_cast<float>(rule_.rule().trust * parameters / (gradient + decay * parameters));
+  return weft::pslib::trust_ratio(rule_.rule(), norms_[1 + 2 * tensor].value(),
+                                  norms_[2 + 2 * tensor].value(), clip_factor());
 }
 
 }  // namespace weft::pslib

@@ -17,7 +17,14 @@ namespace {
 
 // Everything a checkpoint and the table must have in common, one item per line.
 std::vector<std::string> lines_of(const Manifest& manifest) {
-  std::vector<std::string> lines{fmt::format("{} with {} states", manifest.rule, manifest.states)};
+  std::vector<std::string> lines;
+  if (manifest.variables) {
+    for (const SavedVariable& variable : *manifest.variables)
+      lines.push_back(fmt::format("variable \"{}\" {}{}", variable.name, name(variable.dtype),
+                                  variable.shape.text()));
+    return lines;
+  }
+  lines.push_back(fmt::format("{} with {} states", manifest.rule, manifest.states));
   for (const TensorSpec& spec : manifest.tensors)
     lines.push_back(fmt::format("tensor \"{}\" {}", spec.name, spec.shape.text()));
   if (const auto& rows = manifest.rows) {
@@ -29,14 +36,15 @@ std::vector<std::string> lines_of(const Manifest& manifest) {
   return lines;
 }
 
-// The first difference; empty if both describe the same table.
+// The first difference; empty if both describe the same table, or the same graph.
 std::string difference(const Manifest& table, const Manifest& saved) {
   const auto here = lines_of(table);
   const auto there = lines_of(saved);
   for (std::size_t i = 0; i < std::max(here.size(), there.size()); ++i) {
     const std::string a = i < here.size() ? here[i] : "nothing";
     const std::string b = i < there.size() ? there[i] : "nothing";
-    if (a != b) return fmt::format("another table's: it has {}, the table {}", b, a);
+    const char* const what = table.variables ? "graph" : "table";
+    if (a != b) return fmt::format("another {}'s: it has {}, the {} {}", what, b, what, a);
   }
   return {};
 }
@@ -106,9 +114,9 @@ class Start {
     if (failed_) throw Error(*failed_);
     const int rank = agreement.members()[all.most_place % places_];
     ErrorDetail detail =
-        error_detail(Code::system, "table",
-                     fmt::format("rank {} can't use the checkpoints of table \"{}\" in {}", rank,
-                                 table_, options_.folder),
+        error_detail(Code::system, here_.variables ? "restore" : "table",
+                     fmt::format("rank {} can't use the checkpoints of {} \"{}\" in {}", rank,
+                                 here_.variables ? "graph" : "table", table_, options_.folder),
                      "its own error says why");
     detail.peer = rank;
     throw Error(std::move(detail));

@@ -162,6 +162,8 @@ TEST_F(Crafted, ArraysLieInTheirFile) {
        kData.substr(4));
   expect_refused("one behind the other");
   save("{" + entry("w/0", "F16", "[8]", 0, 16) + "}");
+  expect_refused("\"w/0\" belongs to no tensor");
+  save("{" + entry("w/0", "F8", "[16]", 0, 16) + "}");
   expect_refused("makes no sense");
   save(R"({"w/0":{"dtype":"F32","shape":[4],"data_offsets":[0.5,1e300]}})");
   expect_refused("a number");

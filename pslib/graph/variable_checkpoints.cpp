@@ -1,0 +1,149 @@
+// Checkpoints of all variables of an executor, while it trains.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/control_call.hpp"
+#include "base/fail.hpp"
+#include "pslib/graph/saved_variables.hpp"
+#include "pslib/optimizer/rules.hpp"
+#include "pslib/table/start.hpp"
+#include "weft/variables.hpp"
+
+namespace weft::pslib {
+namespace {
+
+std::vector<int> all_ranks(const World& world) {
+  std::vector<int> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// Ranks must agree on it, beside the graph, which the executor has compared.
+std::string contract(const CheckpointOptions& options) {
+  return fmt::format("{}checkpoint every {}, keep {}\n", start_text(options), options.every,
+                     options.keep);
+}
+
+void check_options(const CheckpointOptions& options, const Manifest& manifest) {
+  TableOptions as_table;
+  as_table.checkpoint = options;
+  check(as_table);
+  if (manifest.variables->empty())
+    throw_error(Code::bad_argument, "checkpoint", "the graph has no variables");
+}
+
+}  // namespace
+
+struct VariableCheckpoints::State {
+  State(World& on, dataflow::Executor& of, CheckpointOptions asked, std::string named)
+      : world(on), executor(of), options(std::move(asked)), name(std::move(named)) {}
+
+  void start(Deadline deadline) {
+    here = manifest_of(executor.plan(), 0);
+    check_options(options, here);
+    own = variables_of(executor.plan().parts[static_cast<std::size_t>(world.rank())]);
+    Agreement agreement(world, all_ranks(world), "variables/" + name, contract(options), deadline);
+    const auto from =
+        find_start(world, options, name, world.rank() == 0, here, agreement, deadline);
+    if (from) restore(*from, agreement, deadline);
+    // The others may still read this rank's last word.
+    agreement.part(deadline);
+    if (!own.empty()) make_saver();
+  }
+
+  /// All ranks, or none.
+  void restore(const Checkpoint& from, Agreement& agreement, Deadline deadline) {
+    std::optional<Error> failed;
+    try {
+      restore_variables(from, own, executor);
+    } catch (const Error& error) {
+      failed = error;
+    }
+    const auto all = agreement.exchange({failed ? 1U : 0U, 0}, deadline);
+    if (all.most[0] != 0) {
+      agreement.part(deadline);
+      if (failed) throw Error(*failed);
+      const auto rank = static_cast<int>(all.most_place);
+      ErrorDetail detail =
+          error_detail(Code::system, "restore",
+                       fmt::format("rank {} can't read its variables of \"{}\" in {}", rank, name,
+                                   options.folder),
+                       "its own error says why");
+      detail.peer = rank;
+      throw Error(std::move(detail));
+    }
+    restored = from.manifest().version;
+    executor.resume(restored);
+  }
+
+  /// Ranks that hold variables have a file each.
+  void make_saver() {
+    std::size_t shards = 0;
+    std::size_t shard = 0;
+    for (std::size_t rank = 0; rank < executor.plan().parts.size(); ++rank) {
+      if (variables_of(executor.plan().parts[rank]).empty()) continue;
+      if (static_cast<int>(rank) == world.rank()) shard = shards;
+      ++shards;
+    }
+    saver = make_checkpointer(world, options, name, shard, shards);
+  }
+
+  void save(std::uint64_t step) {
+    saver->wait();
+    copy.clear();
+    std::vector<ArraySpec> arrays;
+    for (const SavedVariable& variable : own) {
+      const Tensor memory = executor.variable(variable.name);
+      copy.insert(copy.end(), memory.data(), memory.data() + memory.bytes());
+      arrays.push_back({variable.name, stored(variable.dtype), {}});
+      for (std::size_t i = 0; i < variable.shape.dims(); ++i)
+        arrays.back().shape.push_back(static_cast<std::uint64_t>(variable.shape[i]));
+    }
+    Manifest manifest = here;
+    manifest.version = manifest.updates = step;
+    saver->start(std::move(manifest), [this, arrays = std::move(arrays)](
+                                          const os::Folder& folder, const std::string& file_name) {
+      ShardFileWriter file(folder, file_name, arrays, {});
+      file.append(copy);
+      file.commit();
+    });
+  }
+
+  World& world;
+  dataflow::Executor& executor;
+  const CheckpointOptions options;
+  const std::string name;
+  Manifest here;
+  std::vector<SavedVariable> own;
+  std::uint64_t restored = 0;
+  std::vector<std::byte> copy;          ///< the writer reads it
+  std::unique_ptr<Checkpointer> saver;  ///< destroyed first: waits for the writer
+};
+
+VariableCheckpoints::VariableCheckpoints(World& world, dataflow::Executor& executor,
+                                         const CheckpointOptions& options, const std::string& name,
+                                         Deadline deadline) {
+  control_call("checkpoint", [&] {
+    state_ = std::make_unique<State>(world, executor, options, name);
+    state_->start(deadline);
+  });
+}
+
+VariableCheckpoints::VariableCheckpoints(VariableCheckpoints&&) noexcept = default;
+VariableCheckpoints& VariableCheckpoints::operator=(VariableCheckpoints&&) noexcept = default;
+VariableCheckpoints::~VariableCheckpoints() = default;
+
+std::uint64_t VariableCheckpoints::restored() const noexcept { return state_->restored; }
+
+Status VariableCheckpoints::step_ended() noexcept {
+  return returned([&]() -> Status {
+    const std::uint64_t step = state_->executor.step();
+    if (state_->saver && step % state_->options.every == 0) state_->save(step);
+    return {};
+  });
+}
+
+}  // namespace weft::pslib
