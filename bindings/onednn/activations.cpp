@@ -1,7 +1,4 @@
 // Functions of one element.
-#include <map>
-#include <mutex>
-
 #include "base/mix64.hpp"
 #include "bindings/onednn/kernel_set.hpp"
 
@@ -45,26 +42,13 @@ void add_activation(KernelSet& set, const std::string& name) {
   set.add_primitives("weft." + name + "Grad", activation_gradient<Backwards>);
 }
 
-/// How often the node of each name has run.
-class Calls {
- public:
-  std::uint64_t next(const std::string& node) {
-    const std::lock_guard lock(mutex_);
-    return calls_[node]++;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::uint64_t> calls_;
-};
-
-void drop(const Operands& operands, std::uint64_t call) {
+void drop(const Operands& operands, std::uint64_t step) {
   operands.need_f32();
   const double ratio = operands.attributes().number("ratio");
   const auto seed = static_cast<std::uint64_t>(operands.attributes().integer("seed"));
   std::uint64_t start = mix64(seed + kGolden64);
   for (const char letter : operands.node()) start = fnv1a(start, std::uint64_t(letter));
-  start = mix64(start + call);
+  start = mix64(start + step);
   // Below it, a number of 53 bits drops its element.
   const auto limit = static_cast<std::uint64_t>(ratio * 0x1p53);
   const auto factor = static_cast<float>(1 / (1 - ratio));
@@ -98,11 +82,9 @@ void add_activations(KernelSet& set) {
     build_eltwise(routine, operands, algorithm::eltwise_linear,
                   static_cast<float>(operands.attributes().number("factor")));
   });
-  set.add("Dropout",
-          [name = std::string("Dropout"), calls = std::make_shared<Calls>()](KernelCall& call) {
-            const Operands operands(call, name);
-            drop(operands, calls->next(operands.node()));
-          });
+  set.add("Dropout", [name = std::string("Dropout")](KernelCall& call) {
+    drop(Operands(call, name), call.step());
+  });
   set.add_loops("weft.DropoutGrad", drop_gradient);
 }
 

@@ -49,16 +49,17 @@ Tensor random_tensor(const Shape& shape, std::mt19937_64& random) {
 }
 
 std::vector<Tensor> outputs_of(const Kernel& kernel, const Node& node, std::vector<Tensor> inputs,
-                               int in_place) {
+                               int in_place, std::uint64_t step) {
   const Tensor reused = in_place >= 0 ? copy_of(inputs[std::size_t(in_place)]) : Tensor();
   if (in_place >= 0) inputs[std::size_t(in_place)] = reused;
-  KernelCall call(node, inputs, [&](std::size_t i, DType dtype, const Shape& shape) {
+  const auto allocate = [&](std::size_t i, DType dtype, const Shape& shape) {
     if (i == 0 && in_place >= 0) return reused;
     const Tensor tensor = plain_tensor(dtype, shape);
     // Numbers that are left there are seen.
     if (tensor.bytes() > 0) std::memset(tensor.data(), 0xff, tensor.bytes());
     return tensor;
-  });
+  };
+  KernelCall call(node, inputs, allocate, {}, step);
   kernel(call);
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -11,10 +11,10 @@
 
 namespace weft::dataflow {
 
-/// Runs `kernel` on a node with these inputs. Output 0 gets the memory of a copy of input
-/// `in_place`, if that isn't -1.
+/// Runs `kernel` on a node with these inputs, in step `step`. Output 0 gets the memory of a copy of
+/// input `in_place`, if that isn't -1.
 std::vector<Tensor> outputs_of(const Kernel& kernel, const Node& node, std::vector<Tensor> inputs,
-                               int in_place = -1);
+                               int in_place = -1, std::uint64_t step = 0);
 
 /// A graph whose nodes run one by one: by the reference, and each also by weft::operators.
 class Compared {

@@ -155,7 +155,7 @@ TEST(OperatorTypes, MayBeIntegersAndF64InSums) {
             (std::vector<double>{1.5, (1e-12 + 4) / 2}));
 }
 
-TEST(OperatorDropout, DropsOtherElementsInEachCall) {
+TEST(OperatorDropout, DropsOtherElementsInEachStep) {
   constexpr std::int64_t kElements = 10000;
   std::mt19937_64 random(1);
   const std::vector<Tensor> inputs{random_tensor({kElements}, random)};
@@ -163,8 +163,8 @@ TEST(OperatorDropout, DropsOtherElementsInEachCall) {
   const auto masks = [&](const Kernels& kernels, const char* name = "node") {
     const OneNode one("Dropout", inputs, attributes, name);
     std::vector<std::vector<std::uint8_t>> all;
-    for (int call = 0; call < 3; ++call) {
-      const auto results = outputs_of(one.kernel(kernels), one.node(), one.inputs());
+    for (const std::uint64_t step : {0, 1, 2}) {
+      const auto results = outputs_of(one.kernel(kernels), one.node(), one.inputs(), -1, step);
       const auto mask = elements<std::uint8_t>(results[1]);
       for (std::size_t i = 0; i < mask.size(); ++i)
         EXPECT_EQ(results[0].as<float>()[i],
@@ -174,10 +174,11 @@ TEST(OperatorDropout, DropsOtherElementsInEachCall) {
     }
     return all;
   };
-  const auto first = masks(operators());
+  const Kernels kernels = operators();
+  const auto first = masks(kernels);
   EXPECT_NE(first[0], first[1]);
   EXPECT_NE(first[1], first[2]);
-  EXPECT_EQ(masks(operators()), first) << "a set of its own counts from the beginning";
+  EXPECT_EQ(masks(kernels), first) << "the kernel remembers nothing";
   EXPECT_NE(masks(operators(), "other")[0], first[0]);
 }
 

@@ -99,6 +99,32 @@ TEST(OperatorsInAnExecutor, GiveTheSameBitsOnAnyNumberOfRanksAndThreads) {
           << ranks << " ranks, " << threads << " threads";
 }
 
+TEST(OperatorsInAnExecutor, DropTheSameAfterARestartAndInEachExecutorOfASet) {
+  run_on(1, [](World& world) {
+    Graph graph;
+    graph.place_next({0});
+    const TensorId x = graph.feed("x", DType::f32, {100});
+    graph.fetch(graph.add("Dropout", {x}, {{"ratio", 0.5}, {"seed", 2}}), "y");
+    const Kernels kernels = operators();
+    Executor first(world, graph, kernels, {.name = "first"});
+    Executor second(world, graph, kernels, {.name = "second"});
+    const auto next = [](Executor& executor) {
+      Tensors feeds{{"x", executor.feed("x")}};
+      std::ranges::fill(feeds["x"].as<float>(), 1.0F);
+      const Tensors fetched = executor.run(feeds).value();
+      const auto y = fetched.at("y").as<float>();
+      return std::vector<float>(y.begin(), y.end());
+    };
+    std::vector<std::vector<float>> undisturbed;
+    for (int step = 0; step < 4; ++step) undisturbed.push_back(next(first));
+    EXPECT_NE(undisturbed[0], undisturbed[1]);
+    EXPECT_EQ(next(second), undisturbed[0]);
+    second.resume(2);
+    EXPECT_EQ(next(second), undisturbed[2]);
+    EXPECT_EQ(next(second), undisturbed[3]);
+  });
+}
+
 TEST(OperatorsInAnExecutor, EndAStepWithTheNodeThatCannotBeComputed) {
   run_on(1, [](World& world) {
     Graph graph;

@@ -17,8 +17,8 @@ namespace weft::dataflow {
 /// A kernel runs in the thread that calls it and starts none, so its result depends on its inputs
 /// and the processor's instructions alone. It keeps the primitives of the 256 sets of shapes that
 /// it met last, with their attributes; for those it allocates nothing but what oneDNN does itself.
-/// `Dropout` drops elements as its seed, its node's name and the number of the node's calls say.
-/// Copies of a set count together, so two executors that run nodes of one name each need their own.
+/// `Dropout` drops elements as its seed, its node's name and the step's number say
+/// (KernelCall::step()). Executors may share a set.
 ///
 /// Control call: may throw Error, exhausted or system. Thread-safety: the kernels of one set may
 /// run in any number of threads at once; copies of a set share its state.
