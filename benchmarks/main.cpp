@@ -62,11 +62,11 @@ int drive(int argc, char** argv) {
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
-  app.add_option(
-         "--peers,--vs", plan.peers,
-         "openmpi,mpich (latency, put-bw, pushpull, collectives), gloo (collectives), "
-         "grpc (fig7, ps_dense, ps_replay, ps_sparse), zeromq (ps_dense, ps_group, ps_replay), "
-         "iperf3 (wire), perftest (rdma) or none")
+  app.add_option("--peers,--vs", plan.peers,
+                 "openmpi,mpich (latency, put-bw, pushpull, collectives), gloo (collectives), "
+                 "grpc (fig7, graph_replay, ps_dense, ps_replay, ps_sparse), zeromq (ps_dense, "
+                 "ps_group, ps_replay), "
+                 "iperf3 (wire), perftest (rdma) or none")
       ->delimiter(',')
       ->check(CLI::IsMember(
           {"openmpi", "mpich", "gloo", "grpc", "zeromq", "iperf3", "perftest", "none"}));

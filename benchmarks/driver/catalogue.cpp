@@ -40,7 +40,8 @@ std::size_t six_times(std::size_t size, int) { return size * 6; }
 // starts; and copies.
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
 // On each of two ranks: gradients, parameters (the worker's, and its half of the shards'), and the
-// limit's memory.
+// limit's memory. Of graphs: gradients twice where they are viewed, parameters, and what is
+// received.
 std::size_t ten_times(std::size_t size, int) { return size * 10; }
 // Gradient and parameters of each worker, the servers' and the limit's.
 std::size_t group_trained(std::size_t size, int ranks) {
@@ -203,6 +204,16 @@ const std::vector<Description>& all() {
          .most = kMi,
          .multiple_of = kRowBytes,
          .memory = ten_million_rows,
+         .budget_factor = 5,
+         .peers = {"grpc"}},
+        {.name = kGraphReplay,
+         .what =
+             "the same steps as dataflow graphs, by each way of their edges; limit: a bare loop",
+         .sizes = sizes_of_models(),
+         .quick_sizes = {models().front().bytes()},
+         .most = models().back().bytes(),
+         .multiple_of = sizeof(float),
+         .memory = ten_times,
          .budget_factor = 5,
          .peers = {"grpc"}},
         {.name = kTransfer,

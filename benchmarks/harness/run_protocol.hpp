@@ -26,6 +26,7 @@ inline constexpr std::string_view kPsDense = "ps_dense";
 inline constexpr std::string_view kPsGroup = "ps_group";
 inline constexpr std::string_view kPsReplay = "ps_replay";
 inline constexpr std::string_view kPsSparse = "ps_sparse";
+inline constexpr std::string_view kGraphReplay = "graph_replay";
 inline constexpr std::string_view kTransfer = "fig7";
 inline constexpr std::string_view kSendRecv = "send_recv";
 inline constexpr std::string_view kMessageRate = "message_rate";

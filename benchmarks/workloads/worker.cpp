@@ -28,6 +28,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kPsGroup, measure_group},
     {kPsReplay, measure_replay},
     {kPsSparse, measure_rows},
+    {kGraphReplay, measure_graph_replay},
     {kTransfer, measure_transfer},
     {kSendRecv, measure_send_recv},
     {kMessageRate, measure_message_rate},

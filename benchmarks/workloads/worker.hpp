@@ -27,6 +27,8 @@ std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
 std::vector<RunRow> measure_group(World& world, const RunOptions& options);
 /// Both ranks are workers and shards.
 std::vector<RunRow> measure_replay(World& world, const RunOptions& options);
+/// The same work as dataflow graphs.
+std::vector<RunRow> measure_graph_replay(World& world, const RunOptions& options);
 /// Takes about 3 GiB: ten million rows each for weft and for the limit.
 std::vector<RunRow> measure_rows(World& world, const RunOptions& options);
 std::vector<RunRow> measure_transfer(World& world, const RunOptions& options);

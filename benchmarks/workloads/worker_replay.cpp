@@ -1,9 +1,7 @@
 // Steps of the models of the paper's table 1: two ranks are workers and shards at once, as in the
 // paper. The limit is a bare loop that adds both ranks' gradients to each one's half of the
 // parameters.
-#include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "benchmarks/harness/payload.hpp"
 #include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/transfer.hpp"
+#include "benchmarks/workloads/bare_replay.hpp"
 #include "benchmarks/workloads/models.hpp"
 #include "benchmarks/workloads/worker.hpp"
 #include "weft/pslib.hpp"
@@ -30,16 +29,6 @@ struct Work {
     return replayed_steps(model.bytes(), options.budget.count());
   }
 };
-
-/// Microseconds per step, after the warm-up steps.
-template <typename Step>
-double time_of_steps(std::uint64_t steps, Step&& step) {
-  for (std::uint64_t i = 0; i < kReplayWarmUp; ++i) step();
-  const double spent = timed([&] {
-    for (std::uint64_t i = 0; i < steps; ++i) step();
-  });
-  return spent / static_cast<double>(steps);
-}
 
 class Replay {
  public:
@@ -110,53 +99,6 @@ class Replay {
   ExpectedParameters expected_;
 };
 
-/// By hand: a rank's memory holds its gradients and its half of the parameters.
-class BareReplay {
- public:
-  BareReplay(World& world, const RunOptions& options, const Work& work)
-      : count_(work.model.bytes() / sizeof(float)),
-        half_(count_ / 2),
-        upper_(world.rank() == 1),
-        bare_(world, options, "bare." + work.name(), work.model.bytes() + 2 * count_ + 64),
-        own_(work.kind == kByPull ? count_ : 0) {}
-
-  void step() {
-    auto* const gradient = reinterpret_cast<float*>(bare_.data());
-    const auto* const theirs = reinterpret_cast<const float*>(bare_.their_data());
-    float* const parameters = gradient + count_;
-    const std::size_t first = upper_ ? half_ : 0;
-    const std::size_t mine = upper_ ? count_ - half_ : half_;
-    fill_gradient(gradient, count_, ++steps_ + (upper_ ? 1 : 0));
-    meet();
-    apply_gradients(parameters, gradient + first, theirs + first, mine);
-    meet();
-    read(parameters, first, mine);
-    read(theirs + count_, upper_ ? 0 : half_, count_ - mine);
-  }
-
- private:
-  void meet() {
-    raise_to(bare_.flags().announced, ++meetings_);
-    await(bare_.their_flags().announced, meetings_, bare_.idle());
-  }
-
-  void read(const float* from, std::size_t first, std::size_t count) {
-    if (!own_.empty()) {
-      std::memcpy(own_.data() + first, from, count * sizeof(float));
-      from = own_.data() + first;
-    }
-    touch(from, count * sizeof(float));
-  }
-
-  std::size_t count_;
-  std::size_t half_;
-  bool upper_;
-  SharedMemory bare_;
-  std::vector<float> own_;
-  std::uint64_t steps_ = 0;
-  std::uint64_t meetings_ = 0;
-};
-
 RunRow measure(World& world, pslib::ParameterServer& server, const RunOptions& options,
                const Work& work) {
   double weft = 0;
@@ -165,7 +107,7 @@ RunRow measure(World& world, pslib::ParameterServer& server, const RunOptions& o
     weft = time_of_steps(work.steps(options), [&] { replay.step(); });
     if (options.check) replay.check();
   }
-  BareReplay bare(world, options, work);
+  BareReplay bare(world, options, work.name(), work.model.bytes(), work.kind == kByPull);
   const double limit = time_of_steps(work.steps(options), [&] { bare.step(); });
   RunRow row = compared(work.model.bytes(), work.name(), {&weft, 1}, {&limit, 1});
   row.figures["steps_per_s"] = 1e6 / weft;

@@ -19,6 +19,7 @@
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/peers/grpc/call.hpp"
+#include "benchmarks/peers/grpc/grpc_graph.hpp"
 #include "benchmarks/peers/grpc/grpc_replay.hpp"
 #include "benchmarks/peers/grpc/grpc_rows.hpp"
 #include "benchmarks/peers/grpc/grpc_training.hpp"
@@ -124,8 +125,28 @@ std::unique_ptr<grpc::Server> start(std::initializer_list<grpc::Service*> servic
   return server;
 }
 
+void print(const std::vector<RunRow>& rows) {
+  std::puts(to_line(rows).c_str());
+  std::fflush(stdout);
+}
+
+std::string place_at(int port) {
+  return own_address() + " " + own_place() + " " + std::to_string(port);
+}
+
+int run_graph(const RunOptions& options) {
+  EdgeService service;
+  int port = 0;
+  const auto server = start({&service}, port);
+  const auto rows = replay_graph_over_grpc(place_at(port), service, channel_to, options);
+  if (!rows.empty()) print(rows);
+  server->Shutdown();
+  return 0;
+}
+
 int run(const RunOptions& options) {
   keep_freed_memory();
+  if (options.benchmark == kGraphReplay) return run_graph(options);
   PmixExchange launcher;
   if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
   LargestFinder finder;
@@ -134,7 +155,7 @@ int run(const RunOptions& options) {
   RowServer row_server;
   int port = 0;
   const auto server = start({&finder, &trainer, &replayer, &row_server}, port);
-  const std::string place = own_address() + " " + own_place() + " " + std::to_string(port);
+  const std::string place = place_at(port);
   const std::array channels{channel_to(launcher.hear_from(0, place)),
                             channel_to(launcher.hear_from(1, place))};
   std::vector<RunRow> rows;
@@ -142,10 +163,7 @@ int run(const RunOptions& options) {
     rows = replay_over_grpc(launcher.rank(), channels, options);
   else if (launcher.rank() == 0)
     rows = measure(channels[1], options);
-  if (launcher.rank() == 0) {
-    std::puts(to_line(rows).c_str());
-    std::fflush(stdout);
-  }
+  if (launcher.rank() == 0) print(rows);
   launcher.meet();
   server->Shutdown();
   return 0;

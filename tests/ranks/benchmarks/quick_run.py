@@ -96,6 +96,14 @@ EXPECTED = {
         (),
         "--ranks 65",
     ),
+    "graph_replay": (
+        rows_of(
+            [f"gru.{way}" for way in ("viewed", "static", "rendezvous")],
+            {"steps_per_s": None},
+        ),
+        (),
+        "--sizes 6",
+    ),
     "send_recv": (rows_of(BOTH, {}), (), "--sizes 128m"),
     "message_rate": (rows_of(["untouched"], {}), (), "--sizes 8k"),
     "pushpull": (rows_of(["touched"], {}), (), "--sizes 1023"),
