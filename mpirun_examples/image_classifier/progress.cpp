@@ -24,12 +24,13 @@ Progress::Progress(const Options& options, bool is_shown)
 }
 
 void Progress::take(int step, double loss) {
-  recent_ += loss;
-  if (step > steps_ - last_) final_loss_ += loss / last_;
+  recent_ += (loss - recent_) / ++recent_steps_;
+  if (step > steps_ - last_) final_loss_ += (loss - final_loss_) / ++final_steps_;
   if (file_.is_open()) file_ << fmt::format("{} {:.9g}\n", step, loss) << std::flush;
   if (step % kShown != 0) return;
-  if (is_shown_) fmt::print("step {:>5}/{}  loss {:.4f}\n", step, steps_, recent_ / kShown);
+  if (is_shown_) fmt::print("step {:>5}/{}  loss {:.4f}\n", step, steps_, recent_);
   recent_ = 0.0;
+  recent_steps_ = 0;
 }
 
 bool Progress::has_learned() const noexcept {

@@ -13,7 +13,7 @@ class Progress {
   Progress(const Options& options, bool is_shown);
 
   int steps() const noexcept { return steps_; }
-  /// Takes the loss of a step, from 1 on.
+  /// Takes the loss of a step, from 1 on, or a later one if the run goes on from there.
   void take(int step, double loss);
   /// Mean loss of the last steps.
   double final_loss() const noexcept { return final_loss_; }
@@ -25,7 +25,9 @@ class Progress {
   const int steps_;
   const int last_;  ///< steps that final_loss() is about
   double recent_ = 0.0;
+  int recent_steps_ = 0;
   double final_loss_ = 0.0;
+  int final_steps_ = 0;
   std::ofstream file_;
 };
 

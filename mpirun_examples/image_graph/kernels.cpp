@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "weft/variables.hpp"
 #include "window_kernels.hpp"
 
 namespace images {
@@ -139,31 +140,6 @@ void loss_grad(KernelCall& call) {
   }
 }
 
-/// Source: Kingma and Ba 2015; as weft::pslib::Optimizer::adam.
-void adam(KernelCall& call) {
-  constexpr double kKeepFirst = 0.9F;
-  constexpr double kKeepSecond = 0.999F;
-  constexpr float kEpsilon = 1e-8F;
-  const std::span<float> parameter = call.output(0).as<float>();
-  const std::span<float> first = call.output(1).as<float>();
-  const std::span<float> second = call.output(2).as<float>();
-  float& updates = call.output(3).as<float>()[0];
-  const std::span<const float> gradient = call.input(4).as<float>();
-  updates += 1.0F;
-  const double t = updates;
-  const auto rate = static_cast<float>(call.attributes().number("learning_rate") /
-                                       (1.0 - std::pow(kKeepFirst, t)));
-  const auto second_scale = static_cast<float>(1.0 / (1.0 - std::pow(kKeepSecond, t)));
-  const auto keep1 = static_cast<float>(kKeepFirst);
-  const auto keep2 = static_cast<float>(kKeepSecond);
-  for (std::size_t i = 0; i < parameter.size(); ++i) {
-    const float g = gradient[i];
-    first[i] = keep1 * first[i] + (1.0F - keep1) * g;
-    second[i] = keep2 * second[i] + (1.0F - keep2) * g * g;
-    parameter[i] -= rate * first[i] / (std::sqrt(second_scale * second[i]) + kEpsilon);
-  }
-}
-
 }  // namespace
 
 Kernels make_kernels() {
@@ -183,8 +159,7 @@ Kernels make_kernels() {
   all.add("weft.Fill", fill);
   all.add("SoftmaxCrossEntropyLoss", loss);
   all.add("weft.SoftmaxCrossEntropyLossGrad", loss_grad);
-  all.add("image.Adam", adam);
-  return all;
+  return weft::pslib::with_updates(all);
 }
 
 }  // namespace images

@@ -1,7 +1,9 @@
 // Trains the network of image_classifier as a graph: every rank is a worker, the variables are
 // spread over all ranks, and an executor runs each rank's part. The same options and losses.
 //   mpirun -n 4 image_graph
+//   mpirun -n 4 image_graph --cut         each worker's second half runs on the next rank
 //   mpirun -n 4 image_graph --report      also prints how each tensor moves, and what it cost
+//   mpirun -n 4 image_graph --checkpoint FOLDER     goes on from there, as if it had never ended
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +24,7 @@
 #include "progress.hpp"
 #include "start.hpp"
 #include "weft/executor.hpp"
+#include "weft/variables.hpp"
 #include "weft/weft.hpp"
 
 namespace {
@@ -29,32 +33,57 @@ using images::Images;
 using images::Options;
 namespace flow = weft::dataflow;
 
-flow::Graph graph_of(const weft::World& world, const Options& options, const Images& all) {
+struct GraphRun {
+  int threads = 0;
+  bool cut = false;
+  bool reports = false;
+  weft::pslib::CheckpointOptions checkpoint{};
+};
+
+flow::Graph graph_of(const weft::World& world, const Options& options, const Images& all,
+                     bool cut) {
   std::vector<int> ranks(static_cast<std::size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   const flow::Graph model =
       images::make_graph(all, {.batch = options.batch, .learning_rate = options.learning_rate});
-  return flow::replicate(model, {.workers = ranks, .servers = ranks}).graph;
+  flow::Replicas replicas = flow::replicate(model, {.workers = ranks, .servers = ranks});
+  if (!cut) return replicas.graph;
+  // Model parallelism: images and loss stay with the worker, what lies between moves.
+  const flow::Graph halves = images::make_graph(all, {.batch = options.batch, .cut = true});
+  for (const int worker : ranks)
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      const flow::Node& node = halves.nodes()[i];
+      const flow::NodeId copy = replicas.workers[static_cast<std::size_t>(worker)][i];
+      if (copy >= 0 && node.placement.rank == 1 && node.definition->name != "weft.Fetch")
+        replicas.graph.place(copy, {.rank = (worker + 1) % world.size()});
+    }
+  return replicas.graph;
 }
 
 class Job {
  public:
-  Job(weft::World& world, const Options& options, const Images& all, int threads)
+  Job(weft::World& world, const Options& options, const GraphRun& how, const Images& all)
       : world_(world),
         options_(options),
+        how_(how),
         all_(all),
-        executor_(world, graph_of(world, options, all), images::make_kernels(),
-                  {.threads = threads}),
+        executor_(world, graph_of(world, options, all, how.cut), images::make_kernels(),
+                  {.threads = how.threads}),
         x_(executor_.feed(own("x"))),
         labels_(executor_.feed(own("labels"))),
         draws_(all, options.seed, world.rank()),
         progress_(options, world.rank() == 0) {}
 
-  int run(bool reports) {
-    if (reports && world_.rank() == 0) fmt::print("{}\n", executor_.plan().text());
+  int run() {
+    if (how_.reports && world_.rank() == 0) fmt::print("{}\n", executor_.plan().text());
     initialize();
-    for (int step = 1; step <= progress_.steps(); ++step) progress_.take(step, train_step());
-    if (reports && world_.rank() == 0) fmt::print("{}\n", executor_.report().text());
+    restore();
+    while (executor_.step() < static_cast<std::uint64_t>(progress_.steps())) {
+      const double loss = train_step();
+      saved_->step_ended().or_throw();
+      progress_.take(static_cast<int>(executor_.step()), loss);
+    }
+    if (how_.reports && world_.rank() == 0) fmt::print("{}\n", executor_.report().text());
     const bool learned = progress_.has_learned();
     if (world_.rank() == 0)
       fmt::print("loss {:.4f} nats{}\n", progress_.final_loss(), learned ? "" : ": not learned");
@@ -85,6 +114,15 @@ class Job {
         std::ranges::copy(values[node.name], executor_.variable(node.name).as<float>().begin());
   }
 
+  /// A step's result follows from the variables and the step's number.
+  void restore() {
+    saved_.emplace(world_, executor_, how_.checkpoint, "image_graph");
+    if (saved_->restored() > 0 && world_.rank() == 0)
+      fmt::print("goes on after step {}\n", saved_->restored());
+    for (std::uint64_t i = 0; i < saved_->restored() * labels_.as<std::int64_t>().size(); ++i)
+      static_cast<void>(draws_.next());
+  }
+
   double train_step() {
     const std::span<std::int64_t> labels = labels_.as<std::int64_t>();
     for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -98,8 +136,10 @@ class Job {
 
   weft::World& world_;
   const Options& options_;
+  const GraphRun& how_;
   const Images& all_;
   flow::Executor executor_;
+  std::optional<weft::pslib::VariableCheckpoints> saved_;
   weft::Tensor x_;
   weft::Tensor labels_;
   images::Draws draws_;
@@ -108,21 +148,29 @@ class Job {
 
 int run(int argc, char** argv) {
   Options options;
-  int threads = 0;
-  bool reports = false;
+  GraphRun how;
   CLI::App app(
       "Trains a small convolutional network as a dataflow graph over the ranks of the job.",
       "image_graph");
   add_options(app, options);
-  app.add_option("--threads", threads, "threads that run nodes beside the main one")
+  app.add_option("--threads", how.threads, "threads that run nodes beside the main one")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
-  app.add_flag("--report", reports, "print how each tensor moves between ranks, and what it cost");
+  app.add_flag("--cut", how.cut,
+               "run the layers from the second one on, of each worker, on the next rank");
+  app.add_flag("--report", how.reports,
+               "print how each tensor moves between ranks, and what it cost");
+  auto* folder = app.add_option("--checkpoint", how.checkpoint.folder,
+                                "folder of checkpoints, from whose newest the run goes on");
+  app.add_option("--checkpoint-every", how.checkpoint.every, "steps between checkpoints [25]")
+      ->needs(folder)
+      ->check(CLI::Range(1, 1'000'000));
   if (!images::parse(app, argc, argv)) return images::kLearned;
+  if (!how.checkpoint.folder.empty() && how.checkpoint.every == 0) how.checkpoint.every = 25;
   // Before joining: if files can't be used, every rank ends at once and none waits.
   const Images all = load(options);
   weft::World world = weft::World::join();
-  return Job(world, options, all, threads).run(reports);
+  return Job(world, options, how, all).run();
 }
 
 }  // namespace

@@ -4,50 +4,29 @@
 #include <vector>
 
 #include "network.hpp"
+#include "weft/variables.hpp"
 
 namespace images {
 namespace {
 
 using weft::DType;
 using weft::Shape;
-using weft::dataflow::Definition;
-using weft::dataflow::Definitions;
 using weft::dataflow::Graph;
-using weft::dataflow::Inference;
-using weft::dataflow::Reuse;
 using weft::dataflow::Sizes;
 using weft::dataflow::TensorId;
-using weft::dataflow::TensorType;
-
-/// An operator of our own, equal to weft's. It overwrites the variables that it gets, so it is
-/// their assignment, and runs on their server.
-Definition adam() {
-  return {.name = "image.Adam",
-          .inputs = {{"parameter"}, {"first"}, {"second"}, {"updates"}, {"gradient"}},
-          .outputs = {{"new_parameter"}, {"new_first"}, {"new_second"}, {"new_updates"}},
-          .attributes = {{"learning_rate", 0.001}},
-          .infer = [](const Inference& in) -> std::vector<TensorType> {
-            for (const std::size_t i : {1U, 2U, 4U})
-              if (in.input(i) != in.input(0))
-                in.refuse("moments and gradient are as the parameter");
-            return {in.input(0), in.input(1), in.input(2), in.input(3)};
-          },
-          .reuses = {{0, 0, Reuse::Kind::must},
-                     {1, 1, Reuse::Kind::must},
-                     {2, 2, Reuse::Kind::must},
-                     {3, 3, Reuse::Kind::must}}};
-}
 
 class Builder {
  public:
   Builder(const Images& images, const GraphOptions& options)
-      : images_(images), options_(options), graph_(definitions()) {}
+      : images_(images), options_(options), graph_(weft::pslib::with_updates()) {}
 
   Graph build() {
+    if (options_.cut) graph_.place_next({.rank = 0});
     const TensorId x = graph_.feed(
         "x", DType::f32, {options_.batch, images_.channels, images_.height, images_.width});
     const TensorId labels = graph_.feed("labels", DType::i64, {options_.batch});
     TensorId at = layer(x, "first", Network::kFirst);
+    if (options_.cut) graph_.place_next({.rank = 1});  // gradients follow
     at = layer(at, "second", Network::kSecond);
     const std::int64_t features =
         static_cast<std::int64_t>(images_.height / 4) * (images_.width / 4) * Network::kSecond;
@@ -57,18 +36,12 @@ class Builder {
     const TensorId scores = graph_.add("Gemm", {at, weights, bias}, {{"transB", 1}}, "scores");
     const TensorId loss = graph_.add("SoftmaxCrossEntropyLoss", {scores, labels}, {}, "mean loss");
     graph_.fetch(loss, "loss");
-    const std::vector<TensorId> found = gradients(graph_, loss, parameters_);
-    for (std::size_t i = 0; i < found.size(); ++i) update(parameters_[i], found[i]);
+    weft::pslib::apply_gradients(graph_, loss, parameters_,
+                                 weft::pslib::Optimizer::adam(options_.learning_rate));
     return std::move(graph_);
   }
 
  private:
-  static Definitions definitions() {
-    Definitions all = Definitions::standard();
-    all.add(adam());
-    return all;
-  }
-
   TensorId parameter(const std::string& name, const Shape& shape) {
     parameters_.push_back(graph_.variable(name, DType::f32, shape));
     return parameters_.back();
@@ -81,16 +54,6 @@ class Builder {
     const TensorId values = graph_.add("Conv", {x, weights, bias}, {{"pads", Sizes{1, 1, 1, 1}}});
     return graph_.add("MaxPool", {graph_.add("Relu", {values})},
                       {{"kernel_shape", Sizes{2, 2}}, {"strides", Sizes{2, 2}}});
-  }
-
-  void update(TensorId parameter, TensorId gradient) {
-    const std::string name = graph_.node(parameter.node).name;
-    const Shape shape = graph_.type(parameter).shape.shape();
-    const TensorId first = graph_.variable(name + " first", DType::f32, shape);
-    const TensorId second = graph_.variable(name + " second", DType::f32, shape);
-    const TensorId updates = graph_.variable(name + " updates", DType::f32, {1});
-    graph_.add("image.Adam", {parameter, first, second, updates, gradient},
-               {{"learning_rate", static_cast<double>(options_.learning_rate)}}, name + " update");
   }
 
   const Images& images_;

@@ -9,6 +9,8 @@ namespace images {
 struct GraphOptions {
   int batch = 32;
   float learning_rate = 0.003F;
+  /// Places the layers from the second one on, with their gradients, on rank 1, all others on 0.
+  bool cut = false;
 };
 
 /// Feeds: "x" f32 [batch, channels, height, width], "labels" i64 [batch]. Fetch: "loss", the mean

@@ -151,7 +151,7 @@ inside '
   cmake -S link -B build -DCMAKE_BUILD_TYPE=Release
   cmake --build build
   g++ -std=c++20 link/main.cpp $(pkg-config --cflags --libs weft) -o line_fit
-  for program in build/line_fit ./line_fit; do
+  for program in build/line_fit ./line_fit build/own_operator; do
     mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 $program
   done' || fail "the trainer does not build or run"
 

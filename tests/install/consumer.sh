@@ -98,8 +98,11 @@ for project in trainer c_program; do
   cmake --build "$scratch/$project/build"
 done
 run_ranks "$scratch/trainer/build/line_fit"
+run_ranks "$scratch/trainer/build/own_operator"
 run_ranks "$scratch/c_program/build/put_wait"
-"$scratch/trainer/build/line_fit" || fail "the trainer failed as a world of one"
+for program in line_fit own_operator; do
+  "$scratch/trainer/build/$program" || fail "$program failed as a world of one"
+done
 
 # The kernels, where they are built.
 has_operators=0
