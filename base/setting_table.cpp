@@ -63,7 +63,7 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
     {Setting::check, "WEFT_CHECK", SettingType::choice, "none", "none | flow",
      "flow: run synchronous slots with credits and report an overrun"},
     {Setting::record, "WEFT_RECORD", SettingType::choice, "control", "off | control | all",
-     "which events a rank keeps in the ring that tools read; all: every transfer too"},
+     "which events a rank keeps in the ring that tools read; all: every transfer and node too"},
     {Setting::record_dir, "WEFT_RECORD_DIR", SettingType::text, "", "an existing folder, or empty",
      "folder of the recordings made when a rank fails or gets SIGTERM; empty: none are made"},
     expert(

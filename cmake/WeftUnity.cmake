@@ -51,7 +51,7 @@ weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkp
            training_test.cpp)
 weft_apart(tests/threads/rendezvous lent_memory_test.cpp)
 weft_apart(tests/threads/shortage failing_allocator.cpp)
-weft_apart(tests/threads/slots counters_test.cpp held_up_test.cpp waiting_test.cpp)
+weft_apart(tests/threads/slots ../verbs/allocation_count.cpp counters_test.cpp held_up_test.cpp waiting_test.cpp)
 weft_apart(tests/threads/verbs allocation_count.cpp)
 weft_apart(tests/unit/base memory_shortage.cpp)
 weft_apart(tests/unit/benchmarks hand_over_test.cpp)

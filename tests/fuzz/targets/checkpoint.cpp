@@ -103,5 +103,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(values.size() <= size);
     if (!whole.rows) found->read(spec.name, std::nullopt, 0, values);
   }
+  if (whole.rows || !whole.variables) return 0;
+  for (const SavedVariable& variable : *whole.variables) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(variable.shape.elements()) *
+                                 size_of(variable.dtype));
+    require(bytes.size() <= size);
+    found->read_variable(variable.name, bytes);
+  }
   return 0;
 }

@@ -15,6 +15,7 @@
 #include "weft/executor.hpp"
 #include "weft/pslib.hpp"
 #include "weft/tracing.hpp"
+#include "weft/variables.hpp"
 #include "weft/weft.hpp"
 
 namespace weft::tests {
@@ -220,7 +221,38 @@ const std::vector<ControlCall>& calls() {
        }},
       {"Executor::feed", [](Ground& g) { (void)g.executor->feed("none"); }},
       {"Executor::variable", [](Ground& g) { (void)g.executor->variable("none"); }},
+      {"Executor::bind", [](Ground& g) { g.executor->bind("none", Tensor()); }},
       {"Executor::report", [](Ground& g) { (void)g.executor->report(); }},
+      {"with_updates", [](Ground&) { (void)pslib::with_updates(dataflow::Kernels(), {}); }},
+      {"with_updates",
+       [](Ground&) {
+         const std::shared_ptr<const pslib::Rule> none[1];
+         (void)pslib::with_updates(dataflow::Kernels(), none);
+       }},
+      {"apply_gradients",
+       [](Ground&) {
+         dataflow::Graph graph;
+         (void)pslib::apply_gradients(graph, dataflow::TensorId{9, 0}, {}, {});
+       }},
+      {"push_gradients",
+       [](Ground&) {
+         dataflow::Graph graph;
+         const dataflow::TensorId none[1];
+         (void)pslib::push_gradients(graph, none, none);
+       }},
+      {"table_specs",
+       [](Ground&) {
+         const dataflow::TensorId none[1];
+         (void)pslib::table_specs(dataflow::Graph(), none);
+       }},
+      {"VariableCheckpoints::VariableCheckpoints",
+       [](Ground& g) {
+         (void)pslib::VariableCheckpoints(g.world, *g.executor, {.folder = g.path("file")});
+       }},
+      {"load_variables",
+       [](Ground& g) { (void)pslib::load_variables(g.world, *g.executor, g.path("file")); }},
+      {"TableVariables::TableVariables",
+       [](Ground& g) { (void)pslib::TableVariables(g.world, *g.executor, *g.table); }},
       {"TracingAllocator::TracingAllocator",
        [](Ground& g) { (void)dataflow::TracingAllocator(g.world, {.max_sites = 0}); }},
       {"TracingAllocator::enter", [](Ground& g) { (void)g.tracer->enter(kLong); }},
@@ -248,6 +280,20 @@ const std::vector<ControlCall>& calls() {
              graph.add("weft.Fill", {}, {{"dtype", "f32"}, {"shape", dataflow::Sizes{2}}});
          const auto none = [](std::size_t, DType, const Shape&) { return Tensor(); };
          (void)dataflow::KernelCall(graph.node(id.node), {}, none).output(1);
+       }},
+      {"KernelCall::allocate",
+       [](Ground&) {
+         const auto none = [](std::size_t, DType, const Shape&) { return Tensor(); };
+         const dataflow::Node node;
+         (void)dataflow::KernelCall(node, {}, none).allocate(DType::f64, {4});
+       }},
+      {"KernelCall::give",
+       [](Ground&) {
+         const auto none = [](std::size_t, DType, const Shape&) { return Tensor(); };
+         dataflow::Graph graph;
+         const auto id =
+             graph.add("weft.Fill", {}, {{"dtype", "f32"}, {"shape", dataflow::Sizes{2}}});
+         dataflow::KernelCall(graph.node(id.node), {}, none).give(0, Tensor());
        }},
   };
   return all;
