@@ -45,7 +45,8 @@ struct VariableCheckpoints::State {
     here = manifest_of(executor.plan(), 0);
     check_options(options, here);
     own = variables_of(executor.plan().parts[static_cast<std::size_t>(world.rank())]);
-    Agreement agreement(world, all_ranks(world), "variables/" + name, contract(options), deadline);
+    words.emplace(world, all_ranks(world), "variables/" + name, contract(options), deadline);
+    Agreement& agreement = *words;
     const auto from =
         find_start(world, options, name, world.rank() == 0, here, agreement, deadline);
     if (from) restore(*from, agreement, deadline);
@@ -119,6 +120,8 @@ struct VariableCheckpoints::State {
   Manifest here;
   std::vector<SavedVariable> own;
   std::uint64_t restored = 0;
+  /// Kept: a rank that withdraws its words while another still reads them lets that one wait.
+  std::optional<Agreement> words;
   std::vector<std::byte> copy;          ///< the writer reads it
   std::unique_ptr<Checkpointer> saver;  ///< destroyed first: waits for the writer
 };
