@@ -42,6 +42,14 @@ void add_activation(KernelSet& set, const std::string& name) {
   set.add_primitives("weft." + name + "Grad", activation_gradient<Backwards>);
 }
 
+/// oneDNN would make 0 of NaN.
+void relu(const Operands& operands) {
+  operands.need_f32();
+  const auto x = operands.input(0).as<float>();
+  const auto y = operands.output(0).as<float>();
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
 void drop(const Operands& operands, std::uint64_t step) {
   operands.need_f32();
   const double ratio = operands.attributes().number("ratio");
@@ -74,7 +82,8 @@ void drop_gradient(const Operands& operands) {
 
 void add_activations(KernelSet& set) {
   using dnnl::algorithm;
-  add_activation<algorithm::eltwise_relu, algorithm::eltwise_relu_use_dst_for_bwd>(set, "Relu");
+  set.add_loops("Relu", relu);
+  set.add_primitives("weft.ReluGrad", activation_gradient<algorithm::eltwise_relu_use_dst_for_bwd>);
   add_activation<algorithm::eltwise_logistic, algorithm::eltwise_logistic_use_dst_for_bwd>(
       set, "Sigmoid");
   add_activation<algorithm::eltwise_tanh, algorithm::eltwise_tanh_use_dst_for_bwd>(set, "Tanh");

@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 
@@ -85,18 +86,24 @@ void add_row(T* to, const T* x, std::int64_t count) {
     for (std::int64_t k = 0; k < count; ++k) to[k] = sum(to[k], x[k]);
 }
 
+/// NaN if one of both is.
+template <typename T>
+T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+
 /// Reduces row by row of the data.
 template <typename T>
 void reduce_rows(const Operands& operands, const Shape& reduced, bool is_max) {
   const T* const x = reinterpret_cast<const T*>(operands.input(0).data());
   T* const y = reinterpret_cast<T*>(operands.output(0).data());
-  std::fill_n(y, reduced.elements(), is_max ? std::numeric_limits<T>::lowest() : T(0));
+  using Limits = std::numeric_limits<T>;
+  const T least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  std::fill_n(y, reduced.elements(), is_max ? least : T(0));
   for_each_row(operands.shape(0), reduced, [&](auto at, auto to, auto step, auto count) {
-    const auto row = mapped(x + at, count);
-    if (is_max && step == 0)
-      y[to] = std::max(y[to], row.maxCoeff());
-    else if (is_max)
-      mapped(y + to, count) = mapped(y + to, count).max(row);
+    if (is_max)
+      for (std::int64_t k = 0; k < count; ++k)
+        y[to + k * step] = larger(y[to + k * step], x[at + k]);
     else if (step == 0)
       y[to] = sum(y[to], sum_of(x + at, count));
     else
@@ -141,7 +148,7 @@ void spread(const Operands& operands, bool is_mean) {
   });
 }
 
-/// Inputs dreduced, data, reduced: the first maximum gets the gradient.
+/// Inputs dreduced, data, reduced: the first maximum gets the gradient. NaN is one.
 void build_max_gradient(Routine& routine, const Operands& operands) {
   const Shape x = operands.shape(1);
   const Shape reduced = reduced_shape(operands, 1);
@@ -156,8 +163,9 @@ void build_max_gradient(Routine& routine, const Operands& operands) {
       for (std::int64_t k = 0; k < count; ++k) {
         const std::int64_t cell = from + k * step;
         float& is_found = run.data<float>(found)[cell];
+        const float value = run.data<float>(data)[at + k];
         const bool is_first =
-            is_found == 0 && run.data<float>(data)[at + k] == run.data<float>(max)[cell];
+            is_found == 0 && (value == run.data<float>(max)[cell] || std::isnan(value));
         if (is_first) is_found = 1;
         run.data<float>(to)[at + k] = is_first ? run.data<float>(g)[cell] : 0;
       }
@@ -183,8 +191,8 @@ void add_reductions(KernelSet& set) {
                    reduce_as<Reduction::sum>);
   set.add_either("ReduceMean", reduces_last, build_reduction_as<algorithm::reduction_mean>,
                  reduce_as<Reduction::mean>);
-  set.add_either("ReduceMax", reduces_last, build_reduction_as<algorithm::reduction_max>,
-                 reduce_as<Reduction::max>);
+  // oneDNN's maximum passes over NaN.
+  set.add_loops("ReduceMax", reduce_as<Reduction::max>);
   set.add_loops("weft.ReduceSumGrad", [](const Operands& operands) { spread(operands, false); });
   set.add_loops("weft.ReduceMeanGrad", [](const Operands& operands) { spread(operands, true); });
   set.add_primitives("weft.ReduceMaxGrad", build_max_gradient, {OfNothing::zeros});

@@ -158,10 +158,12 @@ struct ExecutorOptions {
 class WEFT_API Executor {
  public:
   /// Partitions the graph over all ranks of the world, compares it with theirs, and exposes and
-  /// attaches the slots of all edges. Every rank must call it, and fails if one does. Throws Error:
+  /// attaches the slots of all edges. Every rank must call it, and fails if one does; ranks make
+  /// several executors of one world one after the other, in the same order. Throws Error:
   /// mismatch (names the first node that differs, or a rank with another `way`), bad_argument
-  /// (names the node: a missing kernel, or whatever partition() refuses), exhausted (more than
-  /// `arena_bytes`, with the bytes of each such rank), timeout, peer_failed, peer_left.
+  /// (names the node: a missing kernel, or whatever partition() refuses), duplicate_name (there is
+  /// an executor of that name), exhausted (more than `arena_bytes`, with the bytes of each such
+  /// rank), timeout, peer_failed, peer_left.
   Executor(World& world, const Graph& graph, Kernels kernels, const ExecutorOptions& options = {});
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;

@@ -39,14 +39,15 @@ struct Edge {
 
 /// Registered memory that a rank's static and viewed edges need, in bytes. Dynamic edges come on
 /// top of it, as large as their tensors happen to be.
-struct MemoryNeed {
+struct WEFT_API MemoryNeed {
   std::uint64_t received = 0;  ///< slots of this rank, one buffer each
   std::uint64_t sent = 0;      ///< tensors that this rank puts, each counted once
   /// Published slots: one buffer for a feed or variable, which keeps its memory, two for others;
   /// edges of one tensor or of its aliases share a slot.
   std::uint64_t published = 0;
   std::size_t dynamic = 0;  ///< number of dynamic edges, at both ends
-  std::uint64_t total() const noexcept { return received + sent + published; }
+  /// At most 2^64 - 1.
+  std::uint64_t total() const noexcept;
 };
 
 /// A node whose output takes the memory of an input: the only cases in which an executor may give

@@ -20,8 +20,8 @@ namespace weft {
 const std::shared_ptr<Log>& log_of(World& world) noexcept;
 /// The value of WEFT_TIMEOUT. Any thread.
 std::chrono::nanoseconds default_timeout(World& world) noexcept;
-/// Why a connected rank is suspected to be stopped or silent; empty if it is not suspected. Any
-/// thread.
+/// " (it is ...)" for a connected rank that is suspected to be stopped or silent; empty for others.
+/// Any thread.
 std::string suspicion_of(World& world, int rank);
 
 /// Events and state of this rank that tools show. Any thread; valid as long as the world.

@@ -34,6 +34,11 @@ void check_options(const ExecutorOptions& options) {
     throw_error(Code::bad_argument, "executor",
                 fmt::format("name '{}', {} threads", options.name, options.threads),
                 "a name has 1 to 64 bytes; threads: 0 to 1024");
+  if (options.sent > SentMemory::plain || options.way > EdgeWay::rendezvous)
+    throw_error(
+        Code::bad_argument, "executor",
+        fmt::format("there is no memory {} or no way {}", int(options.sent), int(options.way)),
+        "use values of SentMemory and EdgeWay");
 }
 
 std::string slot_name(const ExecutorOptions& options, const Plan& plan, std::size_t edge) {

@@ -108,7 +108,7 @@ void KernelCall::check_memory(std::size_t i, const Tensor& tensor) const {
   if (tensor.bytes() == 0) return;
   for (const Tensor& input : inputs_)
     if (share_storage(input, tensor))
-      refuse_it("that is the memory of an input", "say so in the definition, by a Reuse");
+      refuse_it("that is the memory of an input", "ask for it by output()");
   for (std::size_t k = 0; k < outputs_.size(); ++k)
     if (k != i && outputs_[k] && overlap(*outputs_[k], tensor))
       refuse_it(fmt::format("it lies in the memory of output {}", k), "copy it");

@@ -196,9 +196,8 @@ Status StepRunner::late() noexcept {
       const int peer = at(entry.node).peer;
       if (detail.peer < 0) detail.peer = peer;
       if (named++ >= kMostNamed) continue;
-      detail.message += (named == 1 ? ": waiting for " : "; ") + place_of(entry.node);
-      if (const std::string why = suspicion_of(world_, peer); !why.empty())
-        detail.message += fmt::format(" (it is {})", why);
+      detail.message += (named == 1 ? ": waiting for " : "; ") + place_of(entry.node) +
+                        suspicion_of(world_, peer);
     }
     if (named > kMostNamed) detail.message += fmt::format("; and {} more", named - kMostNamed);
     if (const auto longest = activity_.longest(); named == 0 && longest.node >= 0) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/control_call.hpp"
@@ -20,6 +22,19 @@ void check_options(const PartitionOptions& options) {
     throw_error(Code::bad_argument, "partition",
                 fmt::format("{} ranks, {} hosts, {} arenas: there must be one per rank, or none",
                             options.ranks, options.hosts.size(), options.arena_bytes.size()));
+}
+
+// By EdgeKind.
+constexpr std::array kSends{"weft.RdmaSend", "weft.RdmaSendDyn", "weft.Publish"};
+constexpr std::array kReceives{"weft.RdmaRecv", "weft.RdmaRecvDyn", "weft.View"};
+
+void check_origin(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    for (const auto& made : {kSends, kReceives})
+      if (std::ranges::find(made, node.definition->name) != made.end())
+        throw_error(Code::bad_argument, "partition",
+                    fmt::format("{} is one that partition makes itself", node_text(node)),
+                    "place its reader on the other rank: partition adds both ends");
 }
 
 /// The node, the variable that it assigns and the aliases between them share memory, hence a rank.
@@ -104,8 +119,6 @@ class PartBuilder {
   }
 
   void add_ends(std::size_t index) {
-    static constexpr const char* kSends[] = {"weft.RdmaSend", "weft.RdmaSendDyn", "weft.Publish"};
-    static constexpr const char* kReceives[] = {"weft.RdmaRecv", "weft.RdmaRecvDyn", "weft.View"};
     Edge& edge = plan_.edges[index];
     const auto kind = static_cast<std::size_t>(edge.kind);
     const auto number = static_cast<std::int64_t>(index);
@@ -151,6 +164,7 @@ void order_assignments(Graph& graph) {
 Plan partition(const Graph& graph, const PartitionOptions& options) {
   return control_call("partition", [&] {
     check_options(options);
+    check_origin(graph);
     Graph whole = graph;
     whole.infer();
     check_placement(whole, options);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/fail.hpp"
@@ -99,14 +100,31 @@ bool keeps_memory(const Graph& part, TensorId root) {
   return definition == "weft.Feed" || definition == "weft.Variable";
 }
 
+namespace {
+
+/// Adds without wrapping around.
+void grow(std::uint64_t& sum, std::uint64_t more) noexcept {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
+}
+
+}  // namespace
+
+std::uint64_t MemoryNeed::total() const noexcept {
+  std::uint64_t all = received;
+  grow(all, sent);
+  grow(all, published);
+  return all;
+}
+
 void measure_memory(Plan& plan, const std::vector<std::uint64_t>& limits) {
   std::set<std::pair<int, TensorId>> published;
   for (const Edge& edge : plan.edges) {
     if (edge.kind != EdgeKind::viewed) continue;
     const TensorId root = published_root(plan, edge);
     Part& from = plan.parts[static_cast<std::size_t>(edge.from)];
-    if (published.insert({edge.from, root}).second)
-      from.memory.published += (keeps_memory(from.graph, root) ? 1 : 2) * edge.bytes;
+    if (!published.insert({edge.from, root}).second) continue;
+    grow(from.memory.published, edge.bytes);
+    if (!keeps_memory(from.graph, root)) grow(from.memory.published, edge.bytes);
   }
   std::set<TensorId> sent;
   for (const Edge& edge : plan.edges) {
@@ -117,11 +135,11 @@ void measure_memory(Plan& plan, const std::vector<std::uint64_t>& limits) {
       ++to.dynamic;
     }
     if (edge.kind != EdgeKind::fixed) continue;
-    to.received += edge.bytes;
+    grow(to.received, edge.bytes);
     // A tensor that is viewed as well is sent from its published slot.
     if (!published.contains({edge.from, published_root(plan, edge)}) &&
         sent.insert(edge.tensor).second)
-      from.sent += edge.bytes;
+      grow(from.sent, edge.bytes);
   }
   check_limits(plan, limits);
 }

@@ -93,7 +93,9 @@ TEST(ExecutorStart, RefusesBadOptionsAndKernels) {
   run_on(1, [](World& world) {
     const Graph graph;
     for (const ExecutorOptions& options :
-         {ExecutorOptions{.name = ""}, ExecutorOptions{.threads = -1}})
+         {ExecutorOptions{.name = ""}, ExecutorOptions{.threads = -1},
+          ExecutorOptions{.sent = static_cast<SentMemory>(9)},
+          ExecutorOptions{.way = static_cast<EdgeWay>(9)}})
       EXPECT_EQ(thrown_by([&] { const Executor executor(world, graph, {}, options); }).code,
                 Code::bad_argument);
     Kernels kernels;

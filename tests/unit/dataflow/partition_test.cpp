@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -272,6 +273,23 @@ TEST(Partition, RefusesImpossiblePlacementsByNode) {
               }).names("is to run after node 'relu' (Relu) on rank 1"));
   EXPECT_EQ(refused([] { partition(trainer(), {.ranks = 2, .hosts = {0}}); }).code,
             Code::bad_argument);
+}
+
+TEST(Partition, RefusesNodesThatItMakesItself) {
+  for (const char* name : {"weft.RdmaSend", "weft.RdmaSendDyn", "weft.Publish"}) {
+    Graph graph;
+    graph.place_next({0});
+    graph.add(name, {graph.feed("x", DType::f32, {2})}, {{"edge", 0}}, "mine");
+    const Refusal made = refused([&] { partition(graph, {}); });
+    EXPECT_EQ(made.code, Code::bad_argument);
+    EXPECT_TRUE(made.names("'mine'") && made.names("partition makes itself"));
+  }
+}
+
+TEST(Partition, CountsNoMoreBytesThanThereAre) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const MemoryNeed need{.received = kMost - 5, .sent = 4, .published = 7};
+  EXPECT_EQ(need.total(), kMost);
 }
 
 TEST(Partition, TellsTheBytesOfPlansLargerThanTheArenas) {

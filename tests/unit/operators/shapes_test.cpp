@@ -1,6 +1,8 @@
 // Shapes and dtypes beyond the reference's, and those that are refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -102,6 +104,25 @@ TEST(OperatorShapes, OfNothingGiveSumsOfNothing) {
       results("Gemm", {none, plain_tensor(DType::f32, {0, 3}), c}, {{"beta", 2.0}})[0]);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(sum[i], 2 * c.as<float>()[i % 3]);
   EXPECT_EQ(results("Relu", {none})[0].bytes(), 0U);
+}
+
+TEST(OperatorNumbers, ThatAreNoneStayNone) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor_of<float>({2, 3}, {1, nan, -2, -inf, -inf, -inf});
+  const auto relu = elements<float>(results("Relu", {x})[0]);
+  EXPECT_TRUE(std::isnan(relu[1]));
+  EXPECT_EQ(relu[0], 1);
+  EXPECT_EQ(relu[2], 0);
+  for (const std::int64_t axis : {0, 1}) {
+    const auto max = elements<float>(results("ReduceMax", {x}, {{"axes", Sizes{axis}}})[0]);
+    EXPECT_EQ(std::ranges::count_if(max, [](float one) { return std::isnan(one); }), 1) << axis;
+    EXPECT_EQ(max.back(), axis == 0 ? -2 : -inf) << axis;
+  }
+  const Tensor max = tensor_of<float>({2, 1}, {nan, -inf});
+  const auto gradient = elements<float>(results(
+      "weft.ReduceMaxGrad", {tensor_of<float>({2, 1}, {7, 8}), x, max}, {{"axes", Sizes{1}}})[0]);
+  EXPECT_EQ(gradient, (std::vector<float>{0, 7, 0, 8, 0, 0}));
 }
 
 TEST(OperatorIndices, OutsideTheirDimensionAreRefused) {
