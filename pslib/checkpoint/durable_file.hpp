@@ -33,7 +33,7 @@ class DurableFile {
     if (failpoint_) failpoint_(name);
   }
 
-  const Failpoint& failpoint_;
+  const Failpoint failpoint_;
   os::Draft draft_;
 };
 
