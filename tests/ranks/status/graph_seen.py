@@ -72,7 +72,9 @@ def check_trace(pids, folder):
 
     def on(rank, track, category):
         return [
-            e for e in events if e.get("cat") == category and e["pid"] == rank and tracks[rank, e["tid"]] == track
+            e
+            for e in events
+            if e.get("cat") == category and e["pid"] == rank and re.fullmatch(track, tracks[rank, e["tid"]])
         ]
 
     for rank in range(RANKS):
@@ -84,14 +86,14 @@ def check_trace(pids, folder):
         for (ts, took), (later, _) in zip(ends, ends[1:]):
             expect(ts + took <= later + 0.001, f"rank {rank}: two nodes overlap on one thread")
         if rank > 0:
-            received = on(rank, f"edge chain/{rank - 1} y{rank - 1}:0", "edge_received")
+            received = on(rank, rf"edge chain/\S+ y{rank - 1}:0", "edge_received")
             expect(len(received) > 20 and all(e["args"]["peer"] == rank - 1 for e in received), received[:3])
         if rank + 1 < RANKS:
-            sent = on(rank, f"edge chain/{rank} y{rank}:0", "edge_sent")
+            sent = on(rank, rf"edge chain/\S+ y{rank}:0", "edge_sent")
             expect(len(sent) > 20 and all(e["args"]["bytes"] == 4000 for e in sent), sent[:3])
     shown = tool("weft-trace", "show", files[1])
     expect(re.search(r'node_ran +"y1 \(weft.Scale\)" #\d+ thread 0 took', shown), shown[-2000:])
-    expect(re.search(r'edge_received +rank 0 "chain/0 y0:0" #\d+ 4000 bytes took', shown), shown[-2000:])
+    expect(re.search(r'edge_received +rank 0 "chain/\S+ y0:0" #\d+ 4000 bytes took', shown), shown[-2000:])
 
 
 with tempfile.TemporaryDirectory(prefix="job-") as tmp:
