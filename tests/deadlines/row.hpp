@@ -83,6 +83,7 @@ std::vector<Row> exchange_rows();
 std::vector<Row> group_rows();
 std::vector<Row> graph_rows();
 std::vector<Row> table_rows();
+std::vector<Row> variable_rows();
 std::vector<Row> subscriber_rows();
 std::vector<Row> all_rows();
 

@@ -16,9 +16,9 @@ Agreement::Agreement(World& world, Deadline deadline) : world_(world), deadline_
 template <typename Own>
 std::vector<Own> Agreement::gather(const Own& own) {
   if (!group_) return {own};
-  constexpr auto kWords = static_cast<std::int64_t>(sizeof(Own) / sizeof(std::int64_t));
-  const Tensor in = world_.allocate(DType::i64, {kWords});
-  const Tensor out = world_.allocate(DType::i64, {kWords * world_.size()});
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Own));
+  const Tensor in = world_.allocate(DType::u8, {kBytes});
+  const Tensor out = world_.allocate(DType::u8, {kBytes * world_.size()});
   std::memcpy(in.data(), &own, sizeof own);
   group_->run(all_gather(in, out), deadline_).or_throw();
   std::vector<Own> all(static_cast<std::size_t>(world_.size()));
