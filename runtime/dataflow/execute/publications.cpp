@@ -13,8 +13,7 @@ namespace weft::dataflow {
 
 std::string publication_name(const std::string& executor, const Graph& part, TensorId root) {
   constexpr std::size_t kLongest = 200;
-  return fmt::format("{}/view{} {}:{}", executor, root.node, part.node(root.node).name,
-                     root.output)
+  return fmt::format("{}/view{} {}:{}", executor, root.node, part.node(root.node).name, root.output)
       .substr(0, kLongest);
 }
 
