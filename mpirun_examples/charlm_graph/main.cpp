@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "adam.hpp"
 #include "batches.hpp"
 #include "model.hpp"
 #include "options.hpp"
 #include "text.hpp"
 #include "weft/executor.hpp"
 #include "weft/operators.hpp"
+#include "weft/variables.hpp"
 #include "weft/weft.hpp"
 
 namespace {
@@ -63,7 +63,7 @@ class Job {
                             .sequences = batches_.sequences(),
                             .learning_rate = options.learning_rate},
                            world.size()),
-                  kernels(), {.threads = options.threads}) {
+                  weft::pslib::with_updates(flow::operators()), {.threads = options.threads}) {
     for (const char* name : {"inputs", "targets"}) feeds_[own(name)] = executor_.feed(own(name));
   }
 
@@ -95,12 +95,6 @@ class Job {
   }
 
  private:
-  static flow::Kernels kernels() {
-    flow::Kernels own;
-    own.add("charlm.Adam", charlm::compute_adam);
-    return flow::operators(own);
-  }
-
   /// The name of this worker's copy of a feed.
   std::string own(const char* name) const { return fmt::format("{}@{}", name, world_.rank()); }
 

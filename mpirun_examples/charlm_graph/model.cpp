@@ -3,21 +3,21 @@
 #include <array>
 #include <span>
 
-#include "adam.hpp"
+#include "weft/variables.hpp"
 
 namespace charlm {
 namespace {
 
 using weft::DType;
 using weft::Shape;
-using weft::dataflow::Definitions;
 using weft::dataflow::Graph;
 using weft::dataflow::Sizes;
 using weft::dataflow::TensorId;
 
 class Builder {
  public:
-  explicit Builder(const GraphOptions& options) : options_(options), graph_(definitions()) {}
+  explicit Builder(const GraphOptions& options)
+      : options_(options), graph_(weft::pslib::with_updates()) {}
 
   Graph build() {
     const auto [vocabulary, embed, hidden] = options_.sizes;
@@ -38,18 +38,12 @@ class Builder {
     const TensorId scores = graph_.add("Gemm", {rows, weights, output_bias}, {}, "scores");
     const TensorId loss = graph_.add("SoftmaxCrossEntropyLoss", {scores, targets}, {}, "mean loss");
     graph_.fetch(loss, "loss");
-    const std::vector<TensorId> found = gradients(graph_, loss, parameters_);
-    for (std::size_t i = 0; i < found.size(); ++i) update(parameters_[i], found[i]);
+    weft::pslib::apply_gradients(graph_, loss, parameters_,
+                                 weft::pslib::Optimizer::adam(options_.learning_rate));
     return std::move(graph_);
   }
 
  private:
-  static Definitions definitions() {
-    Definitions all = Definitions::standard();
-    all.add(adam());
-    return all;
-  }
-
   TensorId parameter(const std::string& name, const Shape& shape) {
     parameters_.push_back(graph_.variable(name, DType::f32, shape));
     return parameters_.back();
@@ -62,16 +56,6 @@ class Builder {
     const TensorId zeros = graph_.add(
         "weft.Fill", {}, {{"dtype", "f32"}, {"shape", Sizes{1, gates}}}, "no bias of states");
     return graph_.add("Concat", {own, zeros}, {{"axis", 1}}, "both biases");
-  }
-
-  void update(TensorId parameter, TensorId gradient) {
-    const std::string name = graph_.node(parameter.node).name;
-    const Shape shape = graph_.type(parameter).shape.shape();
-    const TensorId first = graph_.variable(name + " first", DType::f32, shape);
-    const TensorId second = graph_.variable(name + " second", DType::f32, shape);
-    const TensorId updates = graph_.variable(name + " updates", DType::f32, {1});
-    graph_.add("charlm.Adam", {parameter, first, second, updates, gradient},
-               {{"learning_rate", static_cast<double>(options_.learning_rate)}}, name + " update");
   }
 
   const GraphOptions& options_;

@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 namespace charlm {
 
 int GraphJobOptions::batch_for(int ranks) const {
-  if (!batch) return (kDefaultBatch + ranks - 1) / ranks * ranks;
-  if (*batch % ranks != 0)
-    throw UsageError(fmt::format("--batch {} cannot be shared equally by {} ranks", *batch, ranks));
-  return *batch;
+  return shared_batch(batch, kDefaultBatch, ranks);
 }
 
 std::optional<GraphJobOptions> GraphJobOptions::parse(int argc, char** argv) {
@@ -44,14 +40,7 @@ std::optional<GraphJobOptions> GraphJobOptions::parse(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--losses", o.losses, "file for every step's loss, as hexadecimal floats");
   app.add_flag("--report", o.reports, "print how each tensor moves between ranks, and its cost");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; --help lists the options", error.what()));
-  }
+  if (!charlm::parse(app, argc, argv)) return std::nullopt;
   return o;
 }
 

@@ -3,18 +3,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "command_line.hpp"
+
 namespace charlm {
-
-enum ExitCode : int { kLearned = 0, kDidNotLearn = 1, kBadInput = 2, kJobFailed = 3 };
-
-/// Invalid options; the text is one line.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct GraphJobOptions {
   std::string text;

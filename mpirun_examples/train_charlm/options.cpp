@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 namespace charlm {
 namespace {
@@ -57,14 +56,7 @@ void declare(CLI::App& app, Options& o) {
 
 }  // namespace
 
-int Options::batch_for(int ranks) const {
-  if (!batch) return (kDefaultBatch + ranks - 1) / ranks * ranks;
-  const int below = *batch / ranks * ranks;
-  if (below == *batch) return *batch;
-  throw UsageError(fmt::format(
-      "--batch {} cannot be shared equally by {} ranks; try {}", *batch, ranks,
-      below > 0 ? fmt::format("{} or {}", below, below + ranks) : fmt::format("{}", ranks)));
-}
+int Options::batch_for(int ranks) const { return shared_batch(batch, kDefaultBatch, ranks); }
 
 int Options::workers_among(int ranks) const {
   if (servers < ranks) return ranks - servers;
@@ -82,14 +74,7 @@ std::optional<Options> Options::parse(int argc, char** argv) {
       "Exit codes: 0 success, 1 the default run did not learn, 2 bad input, 3 the job failed.\n"
       "Example: mpirun -n 4 train_charlm --text LICENSE");
   declare(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; --help lists the options", error.what()));
-  }
+  if (!charlm::parse(app, argc, argv)) return std::nullopt;
   return options;
 }
 

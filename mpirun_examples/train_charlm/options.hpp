@@ -3,24 +3,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "command_line.hpp"
+
 namespace charlm {
-
-/// The exit codes of train_charlm.
-enum ExitCode : int {
-  kLearned = 0,
-  kDidNotLearn = 1,  ///< a run of the default length ended at a loss near the unigram entropy
-  kBadInput = 2,     ///< options, text or an output file
-  kJobFailed = 3     ///< joining failed, or a rank failed
-};
-
-/// Invalid options; the text is one line.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct Options {
   std::string text;

@@ -293,27 +293,6 @@ TEST(Views, NameAReaderThatLeaves) {
   });
 }
 
-TEST(Views, NameAProducerWhoseStepFailed) {
-  Meeting meeting(2);
-  run_on(2, [&](World& world) {
-    Kernels kernels = slow_readers({});
-    kernels.add("Tanh", [](KernelCall&) { throw std::runtime_error("no luck"); });
-    Graph graph;
-    graph.place_next({0});
-    const TensorId x = graph.add("Tanh", {graph.feed("x", DType::f32, {1000})}, {}, "bad");
-    graph.place_next({1});
-    graph.fetch(graph.add("Relu", {x}), "out");
-    Executor executor(world, graph, kernels);
-    meeting.wait();
-    const Status status = executor.run(feeds_of(executor, world.rank(), 0)).status();
-    if (world.rank() == 0) {
-      EXPECT_TRUE(tells(status, Code::system, {"'bad'", "no luck"}));
-    } else {
-      EXPECT_TRUE(tells(status, Code::closed, {"because of rank 0"}));
-    }
-  });
-}
-
 /// Rank 0 has run its steps, and its memory stays until rank 1 has run its own.
 TEST(Views, OfTheLastStepOutlastTheProducersSteps) {
   constexpr int kSteps = 3;
