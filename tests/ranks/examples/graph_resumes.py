@@ -6,22 +6,15 @@ WEFT_TEST_SEED repeats a kill.
 """
 
 import os
-import random
-import re
-import signal
 import sys
 import tempfile
-import time
 
-from jobs import Job, draw_seed, expect, job, run, until
+from jobs import draw_seed, expect, job, run, until
+from killed_graph import START_S, kill_one
 
 RANKS = 3
 EVERY = 3
 MORE = 8  # steps after the restart
-START_S, END_S = 80, 20
-# The shell becomes the program, so its process id is the rank's.
-NAMED = 'echo "rank $OMPI_COMM_WORLD_RANK pid $$"; exec "$@"'
-LINE = r"rank (?P<rank>\d+) pid (?P<pid>\d+)|image_graph: (?P<end>.*)"
 
 graph, *mpirun = sys.argv[1:]
 draw_seed()
@@ -48,37 +41,24 @@ def train(folder, file, steps, *options):
     return lines_of(os.path.join(folder, file)), done.stdout
 
 
-def kill_one(folder, saving):
+def disturb(folder, saving):
     losses = os.path.join(folder, "disturbed")
-    command = job(mpirun, RANKS, "sh", "-c", NAMED, "sh", graph, "--steps", 10**8, "--losses", losses, *saving, survive=True)
-    with Job(command, LINE) as ranks:
-        pids = {}
-        end = time.monotonic() + START_S
-        while len(pids) < RANKS:
-            line, _ = ranks.next_line(end)
-            expect(not line["end"], f"a rank ended before any was killed: {line[0]}")
-            pids[int(line["rank"])] = int(line["pid"])
-        until("there are two checkpoints", START_S, lambda: len(complete(folder)) >= 2)
-        victim = random.randrange(RANKS)
-        time.sleep(random.uniform(0, 0.3))
-        print(f"rank {victim} is killed", flush=True)
-        os.kill(pids[victim], signal.SIGKILL)
-        ends = []
-        end = time.monotonic() + END_S
-        while len(ends) < RANKS - 1:
-            line, _ = ranks.next_line(end)
-            if line["end"]:
-                ends.append(line["end"])
-        ranks.wait(END_S)
-    for line in ends:
-        expect(re.search(rf"\brank {victim}\b", line), f"it does not name rank {victim}: {line}")
-        expect(line.startswith("step: "), f"it did not end in a step: {line}")
+    kill_one(
+        mpirun,
+        RANKS,
+        graph,
+        "--losses",
+        losses,
+        *saving,
+        ready=lambda _: until("there are two checkpoints", START_S, lambda: len(complete(folder)) >= 2),
+        longest=0.3,
+    )
     return lines_of(losses)
 
 
 with tempfile.TemporaryDirectory() as folder:
     saving = ("--checkpoint", folder, "--checkpoint-every", EVERY)
-    disturbed = kill_one(folder, saving)
+    disturbed = disturb(folder, saving)
     saved = complete(folder)[-1]
     steps = saved + MORE
     print(f"killed in step {len(disturbed) + 1}, goes on after step {saved}", flush=True)

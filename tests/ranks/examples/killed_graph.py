@@ -1,0 +1,45 @@
+"""A job of image_graph of which a rank is killed in a step."""
+
+import os
+import random
+import re
+import signal
+import time
+
+from jobs import Job, expect, job
+
+START_S, END_S = 80, 20
+# The shell becomes the program, so its process id is the rank's.
+NAMED = 'echo "rank $OMPI_COMM_WORLD_RANK pid $$"; exec "$@"'
+LINE = r"rank (?P<rank>\d+) pid (?P<pid>\d+)|step +\d+/|image_graph: (?P<end>.*)"
+
+
+def kill_one(mpirun, ranks, graph, *options, ready, longest):
+    """Kills a rank, up to `longest` seconds after `ready(job)` has returned. Expects the others to name it, and returns
+    their last lines."""
+    command = job(mpirun, ranks, "sh", "-c", NAMED, "sh", graph, "--steps", 10**8, *options, survive=True)
+    with Job(command, LINE) as running:
+        pids = {}
+        until = time.monotonic() + START_S
+        while len(pids) < ranks:
+            line, _ = running.next_line(until)
+            expect(not line["end"], f"a rank ended before any was killed: {line[0]}")
+            if line["pid"]:
+                pids[int(line["rank"])] = int(line["pid"])
+        ready(running)
+        victim = random.randrange(ranks)
+        time.sleep(random.uniform(0, longest))
+        print(f"rank {victim} is killed", flush=True)
+        os.kill(pids[victim], signal.SIGKILL)
+        ends = []
+        until = time.monotonic() + END_S
+        while len(ends) < ranks - 1:
+            line, _ = running.next_line(until)
+            if line["end"]:
+                ends.append(line["end"])
+        running.wait(END_S)
+    for end in ends:
+        print(end)
+        expect(re.search(rf"\brank {victim}\b", end), f"it does not name rank {victim}: {end}")
+        expect(end.startswith("step: "), f"it did not end in a step: {end}")
+    return ends
