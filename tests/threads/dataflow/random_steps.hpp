@@ -53,9 +53,11 @@ class RandomSteps {
   }
 
   /// All ranks have fetched all tensors.
-  bool is_complete() const { return right_ == expected_.size(); }
+  bool is_complete() const { return right_ == wanted(); }
   /// The tensors that were fetched so far.
   std::size_t right() const { return right_; }
+  /// The tensors that all ranks together fetch.
+  std::size_t wanted() const { return expected_.size(); }
 
   bool may_have_threads = true;
 
