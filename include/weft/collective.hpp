@@ -223,8 +223,10 @@ class WEFT_API Collectives {
 
   /// Opens a group of all ranks of the world. Every rank must call it; groups of the same ranks are
   /// told apart by the order of the calls, which must be the same on each. Throws Error: timeout
-  /// (names a rank that has not called it), peer_failed, peer_left, exhausted, mismatch (a rank of
-  /// another version), forked.
+  /// (names a rank that has not called it), closed (the call of another rank has failed),
+  /// peer_failed, peer_left, exhausted, mismatch (a rank of another version), forked. After an
+  /// error the group may be opened again: a rank that comes late to one that others have given up
+  /// opens the next one with them.
   static Collectives open(World& world, Deadline deadline = {});
   /// Opens a group of `ranks` (of the world), all of which must call it with the same list. Also
   /// throws Error(bad_argument): the job has no such rank, a rank is listed twice, or this rank is

@@ -261,7 +261,7 @@ void CollectiveGroup::compare_heard() noexcept {
         other = heard;
       return true;
     });
-    keeps_heard_ = !heard_.empty();
+    keeps_heard_ = !heard_.empty() || !closed_by_.empty();
     has_heard_.store(false);
   }
   check_closed();

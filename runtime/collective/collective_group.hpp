@@ -65,7 +65,7 @@ class CollectiveGroup : public p2p::Progressable {
   void fail(const Status& why) noexcept;
   /// Progress thread: `rank` has reported the call in which it waits.
   void hear(int rank, const CollectiveMessage& waits) noexcept;
-  /// Progress thread: `rank` has closed the group.
+  /// Progress thread: `rank` has closed the group, or has never opened it.
   void hear_closed(int rank) noexcept;
 
   // Any thread that waits, while the application's thread is in none of the functions above.

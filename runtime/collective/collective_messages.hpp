@@ -18,7 +18,8 @@ struct CollectiveMessage {
     shared,  ///< the descriptor of a chunk precedes this message: poll again
     failed,  ///< the group has failed: `code` and `text`
     closed,  ///< this rank touches no other rank's area any more
-    waits    ///< this rank waits for the receiver's part of a call: `number`, `mark`, `signature`
+    waits,   ///< this rank waits for the receiver's part of a call: `number`, `mark`, `signature`
+    gave_up  ///< this rank's open() has failed: `list`, `number`, `code`, `peer`, `text`
   };
 
   p2p::MessageType type = kType;
@@ -26,16 +27,16 @@ struct CollectiveMessage {
   std::uint64_t group = 0;
   p2p::MemoryRef area{};
   std::int32_t size = 0;
-  std::int32_t peer = -1;  ///< of `failed`: the rank at fault
+  std::int32_t peer = -1;  ///< of `failed`, `gave_up`: the rank at fault
   std::uint32_t code = 0;
   std::uint32_t mark = 0;
-  std::uint64_t number = 0;  ///< of a call; `open`: of the groups with these ranks
+  std::uint64_t number = 0;  ///< of a call; `open`, `gave_up`: of the groups with these ranks
   /// Of `open`: which of its messages this is, a round of the opening or one of the two below.
   std::uint32_t step = kArea;
   static constexpr std::uint32_t kArea = 0xffff;   ///< to all: `area`, within a host
   static constexpr std::uint32_t kWaits = 0xfffe;  ///< the sender is still waiting for others
   std::int32_t missing = -1;  ///< of kWaits: a rank that has not opened the group; -1: not known
-  std::uint64_t list = 0;     ///< of `open`: hash of the group's ranks
+  std::uint64_t list = 0;     ///< of `open`, `gave_up`: hash of the group's ranks
   Signature signature{};
   Choices choices{};  ///< of `open`: those of the group's first rank, if the sender knows them
   p2p::FixedText<1024> text{};

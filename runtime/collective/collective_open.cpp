@@ -5,6 +5,10 @@
 // n - 2^k has told it. After log2 N rounds, rounded up, each rank knows that all have come, and has
 // the choices of the first. A rank that waits for long tells the ranks that wait for it, directly
 // or not, which rank is missing, so that every rank's error names that one.
+//
+// A rank whose open() failed tells others. If its deadline has passed, they go on to the next
+// group of these ranks, which that rank opens when it tries again; else they fail as well. A rank
+// that comes late passes over the groups that were given up.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -49,22 +53,56 @@ bool opens_by_rounds(const CollectiveGroup& group) noexcept { return group.area(
 std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> ranks,
                                                        Deadline deadline) {
   check(ranks);
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  Status first;  // in the groups after it other ranks are late too, so it tells most
+  for (;;) {
+    const std::shared_ptr<CollectiveGroup> group = enter(ranks);
+    std::vector<p2p::MemoryRef> areas;
+    Choices choices;
+    const p2p::WaitEnd end = await_members(group->id(), ranks, areas, choices, until);
+    if (end == p2p::WaitEnd::ready) {
+      try {
+        group->meet(areas, choices, until);
+      } catch (const Error& error) {
+        give_up(ranks, number_of(*group), error.status());
+        group->close();
+        throw;
+      }
+      return group;
+    }
+    const bool goes_on = end == p2p::WaitEnd::broken && was_left_early(group->id());
+    const Status why = nobody(group->id(), ranks, end);
+    give_up(ranks, number_of(*group), why);
+    close(*group);
+    if (first.ok() || why.code() != Code::timeout) first = why;
+    if (!goes_on || until.passed()) throw Error(first);
+  }
+}
+
+std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ranks) {
   const std::uint64_t list = list_id(ranks);
+  std::uint64_t first = 0;
   std::uint64_t nth = 0;
-  std::uint64_t id = 0;
   {
     const std::lock_guard lock(mutex_);
-    nth = opened_[list];
-    id = group_id(list, nth);
-    (void)
-        groups_[id];  // a message about a group that is not here would now be taken for a late one
-    ++opened_[list];
+    first = opened_[list];
+    nth = pass_over(ranks, list, first);
+    Group& known = groups_[group_id(list, nth)];  // its messages would now be taken for late ones
+    known.list = list;
+    known.nth = nth;
+    opened_[list] = nth + 1;
   }
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const Status timeout(ErrorDetail{.code = Code::timeout});
+  for (; first < nth; ++first) give_up(ranks, first, timeout);
+  const std::uint64_t id = group_id(list, nth);
   std::shared_ptr<CollectiveGroup> group;
   try {
     group = make({ranks.begin(), ranks.end()}, id);
   } catch (...) {
+    give_up(
+        ranks, nth,
+        Status(ErrorDetail{
+            .code = Code::exhausted, .message = "no memory for the group", .peer = local_.rank}));
     const std::lock_guard lock(mutex_);
     groups_.erase(id);
     throw;
@@ -75,8 +113,6 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
     const std::lock_guard lock(mutex_);
     Group& known = groups_[id];
     known.here = group;
-    known.list = list;
-    known.nth = nth;
     known.areas[local_.rank] = area;
     if (ranks[0] == local_.rank) known.choices = choices_of(ranks);
     opened = opening(known, id, CollectiveMessage::kArea);
@@ -95,21 +131,53 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
       send(letters);
       local_.ring();
     });
-  std::vector<p2p::MemoryRef> areas;
-  Choices choices;
-  const p2p::WaitEnd end = await_members(id, ranks, areas, choices, until);
-  if (end == p2p::WaitEnd::ready) {
-    try {
-      group->meet(areas, choices, until);
-    } catch (...) {
-      group->close();
-      throw;
-    }
-    return group;
+  return group;
+}
+
+std::uint64_t CollectiveTable::pass_over(std::span<const int> ranks, std::uint64_t list,
+                                         std::uint64_t nth) {
+  for (;; ++nth) {
+    const std::uint64_t id = group_id(list, nth);
+    const auto found = groups_.find(id);
+    if (found == groups_.end() || found->second.given_up.ok()) return nth;
+    // The members that have an area of it keep that until they hear from this rank.
+    tell(ranks, {.what = CollectiveMessage::What::closed, .group = id});
+    groups_.erase(found);
   }
-  const Status why = nobody(id, ranks, end);
-  close(*group);
-  throw Error(why);
+}
+
+void CollectiveTable::give_up(std::span<const int> ranks, std::uint64_t nth,
+                              const Status& why) noexcept {
+  try {
+    const std::uint64_t list = list_id(ranks);
+    CollectiveMessage message{.what = CollectiveMessage::What::gave_up,
+                              .group = group_id(list, nth),
+                              .peer = why.detail().peer,
+                              .code = static_cast<std::uint32_t>(why.code()),
+                              .number = nth,
+                              .list = list};
+    message.text.set(why.detail().message);
+    // In a large group every rank hears of it from log2 N others, as of a missing rank.
+    const std::size_t size = ranks.size();
+    const auto own =
+        static_cast<std::size_t>(std::ranges::find(ranks, local_.rank) - ranks.begin());
+    std::vector<int> told;
+    for (std::size_t distance = 1; distance < size; size <= kFew ? ++distance : distance *= 2)
+      told.push_back(ranks[(own + distance) % size]);
+    tell(told, message);
+  } catch (const std::bad_alloc&) {
+    local_.log->warn(Subsystem::path, "no memory to tell that a group was given up");
+  }
+}
+
+std::uint64_t CollectiveTable::number_of(const CollectiveGroup& group) {
+  const std::lock_guard lock(mutex_);
+  return groups_[group.id()].nth;
+}
+
+bool CollectiveTable::was_left_early(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return groups_[id].given_up.code() == Code::timeout;
 }
 
 p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const int> ranks,
@@ -248,7 +316,12 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
   ErrorDetail detail;
   const std::lock_guard lock(mutex_);
   const Group& group = groups_[id];
-  if (cannot_open(group)) {
+  const Status gone = mesh_.peer_status(ranks);
+  if (end == p2p::WaitEnd::broken && !gone.ok()) {
+    detail = gone.detail();
+  } else if (!group.given_up.ok() && group.given_up.code() != Code::timeout) {
+    detail = group.given_up.detail();
+  } else if (group.nonsense_from >= 0 || other_kind(group) >= 0) {
     const bool is_nonsense = group.nonsense_from >= 0;
     detail.code = Code::mismatch;
     detail.peer = is_nonsense ? group.nonsense_from : other_kind(group);
@@ -259,8 +332,6 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
                                 : "and this rank differ about whether all share memory in",
                     text_of(ranks));
     detail.hint = "start every rank with the same weft and the same program";
-  } else if (end == p2p::WaitEnd::broken) {
-    detail = mesh_.peer_status(ranks).detail();
   } else {
     if (!opens_by_rounds(*group.here) || group.here->size() <= kFew) {
       for (const int rank : ranks)
@@ -275,6 +346,8 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
             ? fmt::format("a rank has not opened the group of ranks {}", text_of(ranks))
             : fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer,
                           text_of(ranks), elsewhere(detail.peer), mesh_.suspicion(detail.peer));
+    if (!group.given_up.ok())
+      detail.message += fmt::format("; rank {} waits no longer", group.given_up.detail().rank);
     detail.hint = "every rank of a group opens it, with the same list, in the same order";
   }
   detail.operation = "open";
@@ -283,7 +356,7 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
 }
 
 bool CollectiveTable::cannot_open(const Group& group) {
-  return group.nonsense_from >= 0 || other_kind(group) >= 0;
+  return group.nonsense_from >= 0 || !group.given_up.ok() || other_kind(group) >= 0;
 }
 
 bool CollectiveTable::cannot_open(std::uint64_t id) noexcept {

@@ -19,6 +19,18 @@ Code code_of(std::uint32_t code) noexcept {
   return known ? static_cast<Code>(code) : Code::system;
 }
 
+/// The failure of `peer`'s open(), which ends this rank's too.
+Status given_up_by(const p2p::Peer& peer, const CollectiveMessage& message) {
+  return Status(
+      ErrorDetail{.code = code_of(message.code),
+                  .operation = "open",
+                  .message = fmt::format("rank {} has given up: {}", peer.rank, message.text.get()),
+                  .hint = "open the group again, on every rank",
+                  .rank = peer.rank,
+                  .peer = message.peer,
+                  .host = peer.host()});
+}
+
 }  // namespace
 
 void CollectiveTable::check(std::span<const int> ranks) const {
@@ -114,7 +126,8 @@ CollectiveTable::Group* CollectiveTable::find(const CollectiveMessage& message) 
   const auto found = groups_.find(message.group);
   if (found != groups_.end()) return &found->second;
   const auto is_ahead = [](const auto& group) { return group.second.here == nullptr; };
-  if (message.what != What::open || message.group != group_id(message.list, message.number) ||
+  const bool is_of_opening = message.what == What::open || message.what == What::gave_up;
+  if (!is_of_opening || message.group != group_id(message.list, message.number) ||
       std::ranges::count_if(groups_, is_ahead) >= kMostAhead)
     return nullptr;
   const auto opened = opened_.find(message.list);
@@ -142,6 +155,10 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
       break;
     case What::shared:
       break;
+    case What::gave_up:
+      group.given_up = given_up_by(peer, *message);
+      if (group.here) group.here->hear_closed(peer.rank);
+      break;
     case What::failed:
       if (group.here)
         group.here->fail(Status(ErrorDetail{.code = code_of(message->code),
@@ -155,7 +172,8 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
       break;
     case What::closed:
       group.closed.insert(peer.rank);
-      if (group.here) group.here->hear_closed(peer.rank);
+      // Within a host most ranks that close a group leave next, and leaving tells more.
+      if (group.here && group.here->area().bytes == 0) group.here->hear_closed(peer.rank);
       erase_if_over(message->group);
       break;
   }

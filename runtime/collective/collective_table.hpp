@@ -61,6 +61,7 @@ class CollectiveTable {
     int believed_missing = -1;     ///< what this rank has told others
     int by_areas_from = -1;        ///< a rank that opens the group as one of a single host
     int by_rounds_from = -1;       ///< a rank that opens it as one of several hosts
+    Status given_up;               ///< ok unless a member's open() of the group has failed
     std::set<int> closed;
     bool is_closed = false;  ///< by this rank
   };
@@ -73,6 +74,17 @@ class CollectiveTable {
   Choices choices_of(std::span<const int> ranks) const;
   bool all_met(std::uint64_t id, std::span<const int> ranks, std::vector<p2p::MemoryRef>& areas,
                Choices& choices) noexcept;
+
+  /// Makes the next group of these ranks that nobody has given up, and tells its members.
+  std::shared_ptr<CollectiveGroup> enter(std::span<const int> ranks);
+  /// The number of the first group from `nth` on that no member has given up. Forgets those before
+  /// it. Requires `mutex_`.
+  std::uint64_t pass_over(std::span<const int> ranks, std::uint64_t list, std::uint64_t nth);
+  /// Tells members that this rank does not open the `nth` group.
+  void give_up(std::span<const int> ranks, std::uint64_t nth, const Status& why) noexcept;
+  std::uint64_t number_of(const CollectiveGroup& group);
+  /// True if a member's deadline has passed.
+  bool was_left_early(std::uint64_t id);
 
   // Opening a group between hosts (collective_open.cpp). These require `mutex_`.
   CollectiveMessage opening(const Group& group, std::uint64_t id, std::uint32_t step) const;

@@ -232,6 +232,10 @@ Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
   return {};
 }
 
+bool HostGroup::needs_more(const PlannedCall& call, int member) noexcept {
+  return !has_done(members_[static_cast<std::size_t>(member)], call.number);
+}
+
 void HostGroup::stop() noexcept {
   // A member that has not read these entries yet touches no tensor of this rank. The entry of a
   // call that has ended keeps its mark, because that call was not given up.

@@ -57,6 +57,7 @@ class HostGroup final : public CollectiveGroup {
   void advance_first(PlannedCall& call) noexcept override;
   bool show(PlannedCall& call) noexcept override;
   Status gone_failure(std::uint64_t number) const noexcept override;
+  bool needs_more(const PlannedCall& call, int member) noexcept override;
   std::vector<int> awaited(const PlannedCall& call) const override;
   bool sees_calls() const noexcept override { return true; }
   void stop() noexcept override;

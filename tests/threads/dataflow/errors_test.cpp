@@ -50,6 +50,22 @@ TEST(ExecutorStart, SaysWhichLibraryHasAMissingKernel) {
             "weft::operators has one for host memory");
 }
 
+TEST(ExecutorStart, CanBeRepeatedAfterOneThatTimedOut) {
+  tests::Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    if (world.rank() == 0) {
+      const ErrorDetail late = thrown_by([&] {
+        const Executor executor(world, one_edge(false), reference_kernels(),
+                                {.start = Deadline::after(milliseconds(50))});
+      });
+      EXPECT_TRUE(tells(late, Code::timeout, {"rank 1"}));
+    }
+    meeting.wait();
+    const Executor executor(world, one_edge(false), reference_kernels());
+    EXPECT_EQ(executor.step(), 0U);
+  });
+}
+
 TEST(ExecutorStart, NamesTheFirstNodeThatDiffersBetweenRanks) {
   run_on(3, [](World& world) {
     Graph graph = one_edge(false);
