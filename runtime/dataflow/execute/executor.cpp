@@ -69,27 +69,42 @@ struct Executor::State {
     program = make_program(plan, world.rank(), kernels, options.sent);
   }
 
-  /// The part with all ranks.
-  void start(const ExecutorOptions& options, const MakeWay& make_way) {
-    const Deadline deadline = options.start;
+  /// What other ranks attach to. Nothing here waits for another rank.
+  void expose(const ExecutorOptions& options) try {
     publications.emplace(world, plan, options.name);
     memory.emplace(world, program, *publications, options.sent);
-    way = make_way ? make_way(world, plan)
-          : options.way == EdgeWay::rendezvous
-              ? make_rendezvous_way(world, options.name, plan.edges.size(), deadline)
-              : make_slot_way(world);
     views = make_view_way(world, plan, options.name, *publications);
-    const bool is_by_slots = !make_way && options.way != EdgeWay::rendezvous;
     neighbours.emplace(world, plan, options.name);
     step_ends.emplace(world, plan, options.name, [&](const Edge& edge) {
       return !is_by_slots                    ? Stays::both
              : edge.kind == EdgeKind::viewed ? Stays::producer
                                              : Stays::none;
     });
+    if (is_by_slots) way = make_slot_way(world);
+    for (const EdgePlace& place : own_edges(options))
+      if (is_by_slots || place.edge.kind == EdgeKind::viewed) way_of(place.edge).expose(place);
+  } catch (const Error& error) {
+    if (error.status().code() != Code::duplicate_name) throw;
+    ErrorDetail detail = error.detail();
+    detail.operation = "executor";
+    detail.message = fmt::format("rank {} has an executor '{}' already, or a slot or signal of its",
+                                 world.rank(), options.name);
+    detail.hint = "give each executor of a world its own name";
+    throw Error(std::move(detail));
+  }
+
+  /// The part with all ranks.
+  void attach(const ExecutorOptions& options, const MakeWay& make_way) {
+    const Deadline deadline = options.start;
+    const std::vector<EdgePlace> places = own_edges(options);
+    if (!is_by_slots) {
+      way = make_way ? make_way(world, plan)
+                     : make_rendezvous_way(world, options.name, plan.edges.size(), deadline);
+      for (const EdgePlace& place : places)
+        if (place.edge.kind != EdgeKind::viewed) way->expose(place);
+    }
     ends.sends.resize(plan.edges.size());
     ends.receives.resize(plan.edges.size());
-    const std::vector<EdgePlace> places = own_edges(options);
-    for (const EdgePlace& place : places) way_of(place.edge).expose(place);
     for (const EdgePlace& place : places)
       if (place.edge.from == world.rank())
         ends.sends[place.index] = way_of(place.edge).send_end(place, deadline);
@@ -194,6 +209,7 @@ struct Executor::State {
   }
 
   World& world;
+  bool is_by_slots = true;             ///< all edges that are not viewed
   std::optional<Agreement> agreement;  ///< stays, since its end sends messages
   const Kernels kernels;
   Plan plan;
@@ -213,20 +229,29 @@ Executor ExecutorAccess::make(World& world, const Graph& graph, Kernels kernels,
                               const ExecutorOptions& options, const MakeWay& make_way) {
   return control_call("executor", [&] {
     auto state = std::make_unique<Executor::State>(world, std::move(kernels));
-    Agreement& agreement = state->agreement.emplace(world, options.start);
+    state->is_by_slots = !make_way && options.way != EdgeWay::rendezvous;
+    Agreement& agreement = state->agreement.emplace(world, options.name, options.start);
     std::vector<int> hosts = agreement.hosts();
     const auto together = [&](const auto& act) {
       Status problem;
       try {
         act();
+      } catch (const Error& error) {
+        problem = error.status();
+      } catch (const std::bad_alloc&) {
+        problem = Status(ErrorDetail{.code = Code::exhausted, .message = "out of memory"});
+      } catch (const std::exception& error) {
+        problem = Status(error_detail(Code::system, "executor", error.what()));
       } catch (...) {
-        problem = caught_status();
+        problem = Status(error_detail(Code::system, "executor", "an exception of unknown type"));
       }
       agreement.settle(graph, options.way, problem);
     };
     together([&] { state->prepare(graph, std::move(hosts), options); });
+    // No rank waits for what another can't expose.
+    together([&] { state->expose(options); });
     // No rank runs a step, and perhaps leaves, while others still attach to it.
-    together([&] { state->start(options, make_way); });
+    together([&] { state->attach(options, make_way); });
     return Executor(std::move(state));
   });
 }

@@ -23,16 +23,28 @@ void Neighbours::attach(Deadline deadline) {
     remote_[rank] = RemoteSignal::attach(world_, rank, name_of(world_.rank()), deadline);
 }
 
+std::optional<Neighbours::News> Neighbours::news_of(int rank, const Signal& signal) noexcept {
+  const std::uint64_t value = signal.value();
+  if (value == 0) return {};
+  return News{rank, static_cast<int>((value & (kGone - 1)) - 1), (value & kGone) != 0,
+              static_cast<NodeId>(value >> 32U) - 1};
+}
+
 std::optional<Neighbours::News> Neighbours::news() const noexcept {
   for (const auto& [rank, signal] : own_)
-    if (const std::uint64_t value = signal.value(); value != 0)
-      return News{rank, static_cast<int>((value & ~kGone) - 1), (value & kGone) != 0};
+    if (const auto news = news_of(rank, signal)) return news;
   return {};
 }
 
+std::optional<Neighbours::News> Neighbours::news_from(int rank) const noexcept {
+  const auto found = own_.find(rank);
+  return found == own_.end() ? std::nullopt : news_of(rank, found->second);
+}
+
 void Neighbours::tell(const News& news) noexcept {
-  const std::uint64_t value =
-      (static_cast<std::uint64_t>(news.origin) + 1) | (news.is_gone ? kGone : 0);
+  const std::uint64_t value = (static_cast<std::uint64_t>(news.origin) + 1) |
+                              (news.is_gone ? kGone : 0) |
+                              (static_cast<std::uint64_t>(news.node) + 1) << 32U;
   // A neighbour that can't be told is dead or has left.
   for (auto& [rank, signal] : remote_) static_cast<void>(signal.add(value));
 }

@@ -24,7 +24,10 @@ Result<bool> StepRunner::advance(const Entry& entry) noexcept {
         return true;
     }
   } catch (const Error& error) {
-    return error.status();
+    if (error.status().code() != Code::ok) return error.status();
+    return refuse(Code::system, [] {
+      return error_detail(Code::system, "step", "it threw an Error without a code");
+    });
   } catch (const std::bad_alloc&) {
     return Status(ErrorDetail{.code = Code::exhausted, .message = "out of memory"});
   } catch (const std::exception& error) {
@@ -167,7 +170,7 @@ std::string StepRunner::place_of(NodeId node) const {
 
 Status StepRunner::about(NodeId node, const Status& status) const noexcept {
   return altered(status, [&](ErrorDetail& detail) {
-    detail.operation = "step";
+    detail.operation = operation();
     // Most errors of kernels name their node already.
     const std::string place = place_of(node);
     if (!detail.message.starts_with(place))
@@ -177,15 +180,9 @@ Status StepRunner::about(NodeId node, const Status& status) const noexcept {
   });
 }
 
-Status StepRunner::cause_of(NodeId node, const Status& status) const noexcept {
-  // A neighbour that has left because its step failed said why before.
-  const auto news = at(node).peer >= 0 ? neighbours_.news() : std::nullopt;
-  return news ? told(*news) : about(node, status);
-}
-
 Status StepRunner::late() noexcept {
   return described(Code::timeout, world_.rank(), -1, [&] {
-    ErrorDetail detail = error_detail(Code::timeout, "step", "the step did not end in time",
+    ErrorDetail detail = error_detail(Code::timeout, operation(), "the step did not end in time",
                                       "check that these ranks run the same step");
     detail.rank = world_.rank();
     using std::chrono::milliseconds;
@@ -209,6 +206,18 @@ Status StepRunner::late() noexcept {
   });
 }
 
+std::string StepRunner::story_of(const Neighbours::News& news) const {
+  const auto origin = static_cast<std::size_t>(news.origin);
+  const bool has_node = news.node >= 0 && origin < plan_.parts.size() &&
+                        static_cast<std::size_t>(news.node) < plan_.parts[origin].graph.size();
+  const std::string at_node =
+      has_node ? " at " + node_text(plan_.parts[origin].graph.node(news.node)) : "";
+  return news.from == news.origin
+             ? fmt::format("rank {} has failed in its step{}", news.origin, at_node)
+             : fmt::format("rank {} ended its step because of rank {}{}", news.from, news.origin,
+                           has_node ? ", which failed" + at_node : "");
+}
+
 Status StepRunner::told(const Neighbours::News& news) const noexcept {
   return described(Code::closed, world_.rank(), news.origin, [&] {
     const auto awaited =
@@ -221,13 +230,11 @@ Status StepRunner::told(const Neighbours::News& news) const noexcept {
     // It told of its error first, and has left since.
     const bool has_failed =
         alive.ok() || (alive.code() == Code::peer_left && !news.is_gone && !is_own);
-    ErrorDetail detail = has_failed
-                             ? error_detail(Code::closed, "step", {}, "see that rank's error")
-                             : alive.detail();
+    ErrorDetail detail =
+        has_failed ? error_detail(Code::closed, {}, {}, "see that rank's error") : alive.detail();
     const std::string why = has_failed ? "" : ": " + detail.message;
-    detail.operation = "step";
-    detail.message = fmt::format("rank {} ended its step because of rank {}{}{}", news.from,
-                                 news.origin, why, is_awaiting ? "; waiting for " : "");
+    detail.operation = operation();
+    detail.message = story_of(news) + why + (is_awaiting ? "; waiting for " : "");
     if (is_awaiting) detail.message += place_of(awaited->node);
     detail.rank = world_.rank();
     detail.peer = origin[0];

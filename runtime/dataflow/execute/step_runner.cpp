@@ -116,7 +116,7 @@ void StepRunner::take_turns(Lock& lock, int thread) {
       activity_.end_node(entry.node);
     --running_;
     if (!ended.ok())
-      fail(cause_of(entry.node, ended.status()));
+      fail_at(entry.node, ended.status());
     else if (is_complete)
       complete(entry.node);
     else
@@ -186,7 +186,7 @@ void StepRunner::watch_network(Lock& lock) {
   }
   queue_.insert(queue_.begin(), watched_.begin(), watched_.end());
   if (const auto news = neighbours_.news(); news)
-    fail(told(*news));
+    fail(told(*news), news->node);
   else if (!found.ok())
     fail(found.code() == Code::timeout ? late() : found.status());
   if (is_over()) changed_.notify_all();
@@ -216,7 +216,20 @@ void StepRunner::wake_watcher() {
   wake(world_);
 }
 
+std::optional<Neighbours::News> StepRunner::news_of_viewed(NodeId node) const noexcept {
+  std::optional<Neighbours::News> news;
+  for (const NodeId receive : at(node).reads) {
+    const Edge& edge = plan_.edges[at(receive).edge];
+    if (edge.kind != EdgeKind::viewed) continue;
+    // A rank whose step fails tells so before its application may write the memory.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if ((news = neighbours_.news_from(edge.from))) break;
+  }
+  return news;
+}
+
 void StepRunner::complete(NodeId node) {
+  if (const auto news = news_of_viewed(node)) return fail(told(*news), news->node);
   ++activity_.counters().nodes;
   if (at(node).peer >= 0) activity_.end_wait(at(node).edge);
   // Before its successors run: a credit-free send elsewhere may follow from one of them.
@@ -228,12 +241,20 @@ void StepRunner::complete(NodeId node) {
   --left_;
 }
 
-void StepRunner::fail(const Status& status) {
+void StepRunner::fail_at(NodeId node, const Status& status) {
+  if (at(node).peer < 0) return fail(about(node, status), node);
+  // A neighbour that has left because its step failed said why before.
+  if (const auto news = neighbours_.news()) return fail(told(*news), news->node);
+  fail(about(node, status));
+}
+
+void StepRunner::fail(const Status& status, NodeId node) {
   if (!failure_.ok()) return;
   failure_ = status;
   const int peer = status.detail().peer;
   const bool is_gone = peer >= 0 && status.code() != Code::closed && status.code() != Code::timeout;
-  neighbours_.tell({world_.rank(), peer >= 0 ? peer : world_.rank(), is_gone});
+  neighbours_.tell({world_.rank(), peer >= 0 ? peer : world_.rank(), is_gone, node});
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before the application writes: see above
   wake_watcher();
   changed_.notify_all();
 }

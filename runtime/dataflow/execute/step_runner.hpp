@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,7 +70,11 @@ class StepRunner {
   void call_helper();
   void wake_watcher();
   void complete(NodeId node);
-  void fail(const Status& status);
+  /// News of a rank whose memory `node` has viewed. What it read may have been overwritten then.
+  std::optional<Neighbours::News> news_of_viewed(NodeId node) const noexcept;
+  /// `node`: the one that failed, of the part of the rank at fault; -1: none in particular.
+  void fail(const Status& status, NodeId node = -1);
+  void fail_at(NodeId node, const Status& status);
 
   bool is_over() const noexcept { return left_ == 0 || !failure_.ok(); }
   std::optional<std::size_t> edge_of(NodeId node) const {
@@ -92,10 +97,11 @@ class StepRunner {
 
   Status about(NodeId node, const Status& status) const noexcept;
   std::string place_of(NodeId node) const;
-  /// The status to end the step with after a node has failed.
-  Status cause_of(NodeId node, const Status& status) const noexcept;
   Status late() noexcept;
   Status told(const Neighbours::News& news) const noexcept;
+  std::string story_of(const Neighbours::News& news) const;
+  /// As errors name the step.
+  std::string operation() const { return "step " + std::to_string(step_.number); }
 
   World& world_;
   const Plan& plan_;

@@ -50,22 +50,6 @@ TEST(ExecutorStart, SaysWhichLibraryHasAMissingKernel) {
             "weft::operators has one for host memory");
 }
 
-TEST(ExecutorStart, CanBeRepeatedAfterOneThatTimedOut) {
-  tests::Meeting meeting(2);
-  run_on(2, [&](World& world) {
-    if (world.rank() == 0) {
-      const ErrorDetail late = thrown_by([&] {
-        const Executor executor(world, one_edge(false), reference_kernels(),
-                                {.start = Deadline::after(milliseconds(50))});
-      });
-      EXPECT_TRUE(tells(late, Code::timeout, {"rank 1"}));
-    }
-    meeting.wait();
-    const Executor executor(world, one_edge(false), reference_kernels());
-    EXPECT_EQ(executor.step(), 0U);
-  });
-}
-
 TEST(ExecutorStart, NamesTheFirstNodeThatDiffersBetweenRanks) {
   run_on(3, [](World& world) {
     Graph graph = one_edge(false);
@@ -208,7 +192,7 @@ void end_the_others_steps(World& world, tests::Meeting& meeting, bool leaves) {
     EXPECT_TRUE(tells(status, Code::system, {"'first'", "no luck"}));
     if (!leaves) std::this_thread::sleep_for(milliseconds(300));
   } else {
-    EXPECT_TRUE(tells(status, Code::closed, {"because of rank 0"}));
+    EXPECT_TRUE(tells(status, Code::closed, {"rank 0", "'first' (Relu)"}));
     EXPECT_EQ(status.detail().peer, 0);
     if (!leaves) {
       EXPECT_TRUE(tells(status, Code::closed, {"waiting for", "edge"}));

@@ -337,5 +337,37 @@ TEST(Views, WaitForAReaderUntilTheTimeoutAtMost) {
   });
 }
 
+/// The memory is the application's again once run() has returned, even with an error.
+TEST(Views, FailAReaderWhoseTensorMayHaveBeenOverwritten) {
+  for (const bool is_variable : {false, true})
+    for (const int threads : {0, 2}) {
+      Meeting meeting(2);
+      run_on(2, [&](World& world) {
+        Kernels kernels;
+        kernels.add("Relu", [&](KernelCall& call) {
+          const auto from = call.input(0).as<float>();
+          meeting.wait();
+          meeting.wait();
+          std::ranges::copy(from, call.output(0).as<float>().begin());
+        });
+        Executor executor(world, one_way(is_variable), kernels, {.threads = threads});
+        if (world.rank() == 1) {
+          const auto step = executor.run({}, Deadline::after(kLong));
+          EXPECT_TRUE(tells(step.status(), Code::closed, {"rank 0"}));
+          return;
+        }
+        const Tensor x = is_variable ? executor.variable("x") : executor.feed("x");
+        fill(x, 1);
+        Tensors feeds;
+        if (!is_variable) feeds["x"] = x;
+        const auto step = executor.run(feeds, Deadline::after(kSoon));
+        EXPECT_EQ(step.status().code(), Code::timeout) << step.status().text();
+        fill(x, 99);
+        meeting.wait();
+        meeting.wait();
+      });
+    }
+}
+
 }  // namespace
 }  // namespace weft::dataflow

@@ -132,7 +132,8 @@ TEST(Ways, NameARankWhoseStepFailed) {
       if (world.rank() == 0) {
         EXPECT_TRUE(tells(status, Code::system, {"'y'", "no luck"}));
       } else {
-        EXPECT_TRUE(tells(status, Code::closed, {"because of rank 0"}));
+        EXPECT_TRUE(
+            tells(status, Code::closed, {"rank 0 has failed in its step at node 'y' (Relu)"}));
       }
     });
   }

@@ -1,0 +1,102 @@
+// Starts that fail on one rank: all ranks end at once, with the same code and the cause.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/support/errors.hpp"
+#include "tests/threads/dataflow/models.hpp"
+
+namespace weft::dataflow {
+namespace {
+
+using std::chrono::milliseconds;
+using tests::run_on;
+using tests::tells;
+using tests::thrown_by;
+
+TEST(ExecutorStart, CanBeRepeatedAfterOneThatTimedOut) {
+  tests::Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    if (world.rank() == 0) {
+      const ErrorDetail late = thrown_by([&] {
+        const Executor executor(world, one_edge(false), reference_kernels(),
+                                {.start = Deadline::after(milliseconds(50))});
+      });
+      EXPECT_TRUE(tells(late, Code::timeout, {"rank 1"}));
+    }
+    meeting.wait();
+    const Executor executor(world, one_edge(false), reference_kernels());
+    EXPECT_EQ(executor.step(), 0U);
+  });
+}
+
+/// The error of the start of one_edge(), which must come long before the default deadline.
+ErrorDetail start_error(World& world, const ExecutorOptions& options) {
+  const auto begin = Clock::now();
+  const ErrorDetail error = thrown_by(
+      [&] { const Executor executor(world, one_edge(false), reference_kernels(), options); });
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  return error;
+}
+
+TEST(ExecutorStart, TellsAllRanksOfANameThatIsTaken) {
+  for (const EdgeWay way : {EdgeWay::views, EdgeWay::slots})
+    run_on(2, [&](World& world) {
+      const Executor first(world, one_edge(false), reference_kernels(), {.way = way});
+      const ErrorDetail error = start_error(world, {.way = way});
+      EXPECT_TRUE(tells(error, Code::duplicate_name, {"has an executor 'graph' already"}));
+    });
+}
+
+TEST(ExecutorStart, TellsAllRanksWhatOneCantExpose) {
+  run_on(3, tests::settings().with(Setting::arena_max, "4m"), [&](World& world) {
+    Graph graph;
+    graph.place_next({0});
+    const TensorId x = graph.feed("x", DType::f32, {4'000'000});
+    for (const int rank : {1, 2}) {
+      graph.place_next({rank});
+      graph.fetch(graph.add("Relu", {x}), "out" + std::to_string(rank));
+    }
+    const auto begin = Clock::now();
+    const ErrorDetail error =
+        thrown_by([&] { const Executor executor(world, graph, reference_kernels()); });
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_TRUE(tells(error, Code::exhausted, {world.rank() == 0 ? "WEFT_ARENA_MAX" : "rank 0: "}));
+  });
+}
+
+TEST(ExecutorStart, NamesARankWhoseExecutorHasAnotherName) {
+  run_on(2, [&](World& world) {
+    const std::string own = "of " + std::to_string(world.rank());
+    const std::string other = "of " + std::to_string(1 - world.rank());
+    const ErrorDetail error = start_error(world, {.name = own});
+    EXPECT_TRUE(tells(error, Code::mismatch, {"'" + own + "'", "'" + other + "'"}));
+    EXPECT_EQ(error.peer, 1 - world.rank());
+  });
+}
+
+TEST(ExecutorStart, NamesTheExecutorThatARankHasNotMade) {
+  run_on(2, [&](World& world) {
+    if (world.rank() == 1) return;
+    const ErrorDetail error =
+        start_error(world, {.name = "lonely", .start = Deadline::after(milliseconds(100))});
+    EXPECT_TRUE(tells(error, Code::timeout, {"the start of 'lonely'", "rank 1"}));
+    EXPECT_EQ(error.operation, "executor");
+  });
+}
+
+TEST(ExecutorRun, NamesTheNodeOfAnErrorWithoutACode) {
+  run_on(1, [&](World& world) {
+    Graph graph;
+    graph.place_next({0});
+    graph.fetch(graph.add("Relu", {graph.feed("x", DType::f32, {1})}, {}, "node"), "out");
+    Kernels kernels;
+    kernels.add("Relu", [](KernelCall&) { throw Error(ErrorDetail{.code = Code::ok}); });
+    Executor executor(world, graph, kernels);
+    const Status status = executor.run(feeds_of(executor, 0, 0)).status();
+    EXPECT_TRUE(tells(status, Code::system, {"'node'", "without a code"}));
+  });
+}
+
+}  // namespace
+}  // namespace weft::dataflow
