@@ -44,15 +44,15 @@ ExecutorEntry& ExecutorRow::entry() noexcept {
   return stats_->at<ExecutorEntry>(SectionIndex::executors)[number_ - 1];
 }
 
-void ExecutorRow::begin_step() noexcept {
-  ++step_;
-  if (number_ != 0) entry().begun.store(step_, std::memory_order_release);
+void ExecutorRow::begin_step(std::uint64_t step) noexcept {
+  begun_ = step + 1;
+  if (number_ != 0) entry().begun.store(begun_, std::memory_order_release);
 }
 
 void ExecutorRow::end_step(bool is_ok) noexcept {
   if (number_ == 0) return;
   if (is_ok)
-    entry().ended.store(step_, std::memory_order_release);
+    entry().ended.store(begun_, std::memory_order_release);
   else
     entry().failed.store(1, std::memory_order_release);
 }

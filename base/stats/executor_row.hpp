@@ -24,10 +24,10 @@ class ExecutorRow {
   ExecutorRow& operator=(const ExecutorRow&) = delete;
   ~ExecutorRow();
 
-  void begin_step() noexcept;
+  void begin_step(std::uint64_t step) noexcept;
   void end_step(bool is_ok) noexcept;
-  /// Number of the step that runs, or ran last, from 1.
-  std::uint64_t step() const noexcept { return step_; }
+  /// Number of the step that runs, or ran last.
+  std::uint64_t step() const noexcept { return begun_ - 1; }
   /// Number of its entry, from 1; 0: it has none.
   std::uint8_t number() const noexcept { return number_; }
   /// The node's number in the records; 0: it has none.
@@ -42,7 +42,7 @@ class ExecutorRow {
     std::size_t at;  ///< index of the entry
   };
   std::shared_ptr<StatsSegment> stats_;
-  std::uint64_t step_ = 0;
+  std::uint64_t begun_ = 1;  ///< 1 + the step
   std::uint8_t number_ = 0;
   std::vector<Named> nodes_;
 };

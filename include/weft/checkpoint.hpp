@@ -10,7 +10,7 @@ namespace weft::pslib {
 /// 0700.
 struct CheckpointOptions {
   /// A folder that all servers can reach, and all ranks if they restore. Each table has a subfolder
-  /// of its name. Empty: nothing is saved.
+  /// of its name. Empty: nothing is saved, and `every` must be 0.
   std::string folder{};
   /// Save every `every`-th version, from a background thread on each server; 0 disables. A dense
   /// table's shard is copied first, which takes its size in memory. A sparse table's rows are

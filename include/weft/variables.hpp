@@ -113,10 +113,11 @@ class WEFT_API TableVariables {
   /// Binds the table's tensors to the variables of their names on this rank, and their gradients to
   /// those that push_gradients() has made: "w" and "w/gradient", or "w@<rank>" and
   /// "w/gradient@<rank>" of replicate() without servers. Each worker makes one, after the table's
-  /// initialize() or before. `views`: steps read the parameters on their shards where a shard's
-  /// memory can be loaded from (Table::view), in place of copies: bsp tables without replicas only,
-  /// others refuse it in the first pull. Throws Error: bad_argument (a variable is missing, or
-  /// assigned by the graph; with `views` a tensor is split over shards), mismatch (dtype or shape).
+  /// initialize() or before; the graph's other variables may be in other tables. `views`: steps
+  /// read the parameters on their shards where a shard's memory can be loaded from (Table::view),
+  /// in place of copies: bsp tables without replicas only, others refuse it in the first pull.
+  /// Throws Error: bad_argument (a variable is missing, or assigned by the graph; with `views` a
+  /// tensor is split over shards), mismatch (dtype or shape).
   TableVariables(World& world, dataflow::Executor& executor, Table& table, bool views = false);
   TableVariables(TableVariables&&) noexcept;
   TableVariables& operator=(TableVariables&&) noexcept;
@@ -124,10 +125,12 @@ class WEFT_API TableVariables {
 
   /// Pulls what results from the last push, runs a step, and pushes its gradients. So a step waits
   /// for the table as late as possible. Errors: those of Table::pull, Executor::run and
-  /// Table::push.
+  /// Table::push. After a timeout of the pull no step has begun, and the call may be repeated; a
+  /// step's (operation "step ...") ends the executor.
   Result<dataflow::Tensors> run(const dataflow::Tensors& feeds = {},
                                 Deadline deadline = {}) noexcept;
-  /// Pulls what results from the last push, if it hasn't been pulled: after the last step, say.
+  /// Pulls what results from the last push, if it hasn't been pulled: after the last step, say. The
+  /// values are Executor::variable()'s, with `views` not Table::parameter()'s.
   Status pull(Deadline deadline = {}) noexcept;
 
  private:

@@ -120,7 +120,8 @@ class WEFT_API World {
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
   /// Waits until one of all handles of `set` is ready in the sense of the three functions above,
   /// and returns its index: slots have the first ones, then requests, then readers. Errors:
-  /// timeout, forked, bad_argument (the set is empty).
+  /// timeout, forked, bad_argument (of all four functions: the set is empty, or has a null pointer
+  /// or an empty slot or reader).
   Result<std::size_t> wait_any(const WaitSet& set, Deadline deadline = {}) noexcept;
 
   /// A file descriptor, owned by the world, for the user's own poll loop. It becomes readable after
@@ -157,6 +158,7 @@ class WEFT_API World {
  private:
   friend struct WorldAccess;
   Result<std::size_t> wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept;
+  Status check(const WaitSet& set) const noexcept;
   explicit World(std::unique_ptr<detail::WorldState> state) noexcept;
   std::unique_ptr<detail::WorldState> state_;
 };

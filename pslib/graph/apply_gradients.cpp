@@ -93,8 +93,15 @@ std::vector<TensorId> apply_gradients(Graph& graph, TensorId loss, Ids variables
 std::vector<TensorSpec> table_specs(const Graph& graph, Ids variables) {
   return control_call("table_specs", [&] {
     std::vector<TensorSpec> specs;
-    for (const TensorId variable : variables)
-      specs.push_back({graph.node(variable.node).name, graph.type(variable).shape.shape()});
+    for (const TensorId variable : variables) {
+      const dataflow::Node& node = graph.node(variable.node);
+      if (node.definition->name != "weft.Variable" || graph.type(variable).dtype != DType::f32)
+        throw_error(
+            Code::bad_argument, "table_specs",
+            fmt::format("node '{}' ({}) is no variable of f32", node.name, node.definition->name),
+            "tables have tensors of f32");
+      specs.push_back({node.name, graph.type(variable).shape.shape()});
+    }
     return specs;
   });
 }

@@ -101,6 +101,12 @@ Result<dataflow::Tensors> TableVariables::run(const dataflow::Tensors& feeds,
                                               Deadline deadline) noexcept {
   return returned([&]() -> Result<dataflow::Tensors> {
     if (Status status = state_->pull(deadline); !status.ok()) return status;
+    // A step that can't end would end the executor.
+    if (!deadline.is_default() && deadline.passed())
+      return refuse(Code::timeout, [] {
+        return error_detail(Code::timeout, "pull", "the pull took all the time, no step has begun",
+                            "run the step again");
+      });
     Result<dataflow::Tensors> fetched = state_->executor.run(feeds, deadline);
     if (!fetched.ok()) return fetched;
     if (Status status = state_->table.push(); !status.ok()) return status;

@@ -47,8 +47,8 @@ struct VariableCheckpoints::State {
     own = variables_of(executor.plan().parts[static_cast<std::size_t>(world.rank())]);
     words.emplace(world, all_ranks(world), "variables/" + name, contract(options), deadline);
     Agreement& agreement = *words;
-    const auto from =
-        find_start(world, options, name, world.rank() == 0, here, agreement, deadline);
+    const auto from = find_start(world, options, name, {world.rank() == 0, !own.empty()}, here,
+                                 agreement, deadline);
     if (from) restore(*from, agreement, deadline);
     // The others may still read this rank's last word.
     agreement.part(deadline);

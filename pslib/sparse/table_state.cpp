@@ -25,8 +25,8 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
   agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
                      deadline, roles.works() ? std::span<const int>() : roles.servers);
   table_.start_from(find_start(world, options.checkpoint, table,
-                               roles.rank == roles.servers.front(), manifest_of(table_, 0),
-                               *agreement_, deadline));
+                               {roles.rank == roles.servers.front(), roles.serves()},
+                               manifest_of(table_, 0), *agreement_, deadline));
   // All ranks expose their slots before any rank attaches: two ranks may attach to each other.
   if (roles.works()) worker_ = std::make_unique<SparseWorker>(world, table_);
   if (roles.serves()) shard_ = std::make_unique<SparseShard>(world, table_);

@@ -93,7 +93,7 @@ void Agreement::differ(World& world, int peer, const std::string& name, Deadline
   mismatch.code = Code::mismatch;
   mismatch.operation = "table";
   mismatch.message = difference(contract_, theirs, peer);
-  mismatch.hint = "create the table with the same arguments on every rank";
+  mismatch.hint = "give the same arguments on every rank";
   mismatch.rank = world.rank();
   mismatch.peer = peer;
   mismatch.slot = name;

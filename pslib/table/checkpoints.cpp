@@ -23,8 +23,8 @@ Manifest manifest_of(const Description& table, std::uint64_t version, std::uint6
 std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table,
                                              Agreement& agreement, Deadline deadline) {
   return find_start(world, table.options.checkpoint, table.table,
-                    table.roles.rank == table.roles.servers.front(), manifest_of(table, 0, 0),
-                    agreement, deadline);
+                    {table.roles.rank == table.roles.servers.front(), table.roles.serves()},
+                    manifest_of(table, 0, 0), agreement, deadline);
 }
 
 void restore_piece(const Checkpoint& from, const Description& table, const ShardPiece& piece,

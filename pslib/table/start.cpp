@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -15,15 +16,9 @@
 namespace weft::pslib {
 namespace {
 
-// Everything a checkpoint and the table must have in common, one item per line.
+// Everything a checkpoint and a table must have in common, one item per line.
 std::vector<std::string> lines_of(const Manifest& manifest) {
   std::vector<std::string> lines;
-  if (manifest.variables) {
-    for (const SavedVariable& variable : *manifest.variables)
-      lines.push_back(fmt::format("variable \"{}\" {}{}", variable.name, name(variable.dtype),
-                                  variable.shape.text()));
-    return lines;
-  }
   lines.push_back(fmt::format("{} with {} states", manifest.rule, manifest.states));
   for (const TensorSpec& spec : manifest.tensors)
     lines.push_back(fmt::format("tensor \"{}\" {}", spec.name, spec.shape.text()));
@@ -36,18 +31,69 @@ std::vector<std::string> lines_of(const Manifest& manifest) {
   return lines;
 }
 
+std::string text_of(const SavedVariable& variable) {
+  return fmt::format("{}{}", name(variable.dtype), variable.shape.text());
+}
+
+// As difference() of two graphs.
+std::string difference_of_variables(const std::vector<SavedVariable>& here,
+                                    const std::vector<SavedVariable>& saved) {
+  const auto find = [](const std::vector<SavedVariable>& in, const SavedVariable& variable) {
+    const auto found = std::ranges::find(in, variable.name, &SavedVariable::name);
+    return found == in.end() ? nullptr : &*found;
+  };
+  for (const SavedVariable& variable : here) {
+    const SavedVariable* const there = find(saved, variable);
+    if (there == nullptr)
+      return fmt::format("another graph's: variable \"{}\" is missing", variable.name);
+    if (text_of(*there) != text_of(variable))
+      return fmt::format("another graph's: variable \"{}\" is {}, in the graph {}", variable.name,
+                         text_of(*there), text_of(variable));
+  }
+  for (const SavedVariable& variable : saved)
+    if (find(here, variable) == nullptr)
+      return fmt::format("another graph's: it has variable \"{}\", which the graph has not",
+                         variable.name);
+  return {};
+}
+
 // The first difference; empty if both describe the same table, or the same graph.
 std::string difference(const Manifest& table, const Manifest& saved) {
+  if (table.variables && saved.variables)
+    return difference_of_variables(*table.variables, *saved.variables);
+  if (table.variables) return "a table's";
+  if (saved.variables) return "a graph's";
   const auto here = lines_of(table);
   const auto there = lines_of(saved);
   for (std::size_t i = 0; i < std::max(here.size(), there.size()); ++i) {
     const std::string a = i < here.size() ? here[i] : "nothing";
     const std::string b = i < there.size() ? there[i] : "nothing";
-    const char* const what = table.variables ? "graph" : "table";
-    if (a != b) return fmt::format("another {}'s: it has {}, the {} {}", what, b, what, a);
+    if (a != b) return fmt::format("another table's: it has {}, the table {}", b, a);
   }
   return {};
 }
+
+std::string meeting_name(const std::string& digits) { return "meeting." + digits; }
+
+/// A file that all ranks which write must find.
+class Meeting {
+ public:
+  Meeting(os::Folder folder, std::string name)
+      : folder_(std::move(folder)), name_(std::move(name)) {}
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  ~Meeting() {
+    try {
+      folder_.remove(name_);
+    } catch (const std::exception&) {
+      return;  // an empty file stays
+    }
+  }
+
+ private:
+  const os::Folder folder_;
+  const std::string name_;
+};
 
 enum Found : std::uint64_t { kNone, kVersion, kFailed };
 
@@ -55,12 +101,12 @@ enum Found : std::uint64_t { kNone, kVersion, kFailed };
 class Start {
  public:
   Start(World& world, const CheckpointOptions& options, const std::string& table,
-        const Manifest& here, bool prepares, const Agreement& agreement)
+        const Manifest& here, CheckpointPart part, const Agreement& agreement)
       : world_(world),
         options_(options),
         table_(table),
         here_(here),
-        prepares_(prepares),
+        part_(part),
         place_(agreement.place()),
         places_(agreement.members().size()) {}
 
@@ -71,7 +117,7 @@ class Start {
       const auto folder = find_folder(options_, table_);
       if (!folder) return;
       const auto refused = [&](std::uint64_t version, const Error& why, bool by_all) {
-        if (prepares_ || !by_all)
+        if (part_.prepares || !by_all)
           log_of(world_)->warn(Subsystem::ps, "checkpoint {} is passed over: {}", version,
                                why.what());
       };
@@ -85,20 +131,45 @@ class Start {
     });
   }
   void prepare() {
-    if (!prepares_) return;
+    if (!part_.prepares) return;
     attempt([&] {
       set_aside_newer(make_folder(options_, table_),
                       found_ ? std::optional(found_->manifest().version) : std::nullopt);
+    });
+  }
+  /// Finds out whether all ranks that write have one folder: otherwise no checkpoint would ever be
+  /// complete. Collective.
+  void meet(Agreement& agreement, Deadline deadline) {
+    std::uint64_t id = 0;
+    if (part_.prepares)
+      attempt([&] {
+        const std::string digits = os::random_digits();
+        const os::Folder folder = make_folder(options_, table_);
+        os::Draft(folder, meeting_name(digits)).publish();
+        meeting_.emplace(folder, meeting_name(digits));
+        id = std::stoull(digits, nullptr, 16);
+      });
+    id = agreement.exchange({id, 0}, deadline).most[0];
+    if (id == 0 || !part_.writes) return;
+    attempt([&] {
+      const auto folder = find_folder(options_, table_);
+      if (folder && folder->has(meeting_name(fmt::format("{:016x}", id)))) return;
+      throw_error(
+          Code::mismatch, "checkpoint",
+          fmt::format("{} is another folder than that of the rank which prepares checkpoints",
+                      std::filesystem::absolute(options_.folder).native()),
+          "give all ranks that write them one folder, on a file system that their hosts share");
     });
   }
   void check_same_table() {
     if (!found_) return;
     const std::string why = difference(here_, found_->manifest());
     if (why.empty()) return;
+    const auto file = std::filesystem::path(options_.folder) / table_ /
+                      version_name(found_->manifest().version) / kManifestName;
     attempt([&] {
-      refuse_file(std::filesystem::path(options_.folder) / table_ /
-                      version_name(found_->manifest().version),
-                  0, why);
+      throw_error(Code::mismatch, "restore", fmt::format("{}: it is {}", file.native(), why),
+                  "give another folder or name, or rename what differs");
     });
   }
 
@@ -138,11 +209,12 @@ class Start {
   const CheckpointOptions& options_;
   const std::string& table_;
   const Manifest& here_;
-  const bool prepares_;
+  const CheckpointPart part_;
   const std::size_t place_;  // this rank's index among the members
   const std::size_t places_;
   std::shared_ptr<const Checkpoint> found_;
   std::optional<Error> failed_;
+  std::optional<Meeting> meeting_;
 };
 
 bool goes_on(const CheckpointOptions& options) {
@@ -156,10 +228,10 @@ std::string start_text(const CheckpointOptions& options) {
 }
 
 std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptions& options,
-                                             const std::string& table, bool prepares,
+                                             const std::string& table, CheckpointPart part,
                                              const Manifest& here, Agreement& agreement,
                                              Deadline deadline) {
-  Start start(world, options, table, here, prepares, agreement);
+  Start start(world, options, table, here, part, agreement);
   std::uint64_t newest = std::numeric_limits<std::uint64_t>::max();
   for (bool is_settled = !goes_on(options); !is_settled;) {
     // Every rank sees the same words, so every rank reaches the same conclusion.
@@ -175,7 +247,10 @@ std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptio
     newest = all.least[1];
   }
   start.check_same_table();
-  if (options.every > 0) start.prepare();
+  if (options.every > 0) {
+    start.prepare();
+    start.meet(agreement, deadline);
+  }
   if (goes_on(options) || options.every > 0)
     start.check(agreement.exchange(start.word(), deadline), agreement, deadline);
   return start.take();

@@ -14,13 +14,18 @@
 
 namespace weft::pslib {
 
+/// A rank's part in the checkpoints to come.
+struct CheckpointPart {
+  bool prepares = false;  ///< it moves newer checkpoints aside; one rank does
+  bool writes = false;    ///< a shard of each
+};
+
 /// The newest complete checkpoint if the table asks for one; null if there is none. Collective,
-/// after all ranks have agreed on the table. Each rank verifies its share of the values. The rank
-/// with `prepares` moves newer checkpoints aside. Throws Error on every rank: mismatch (the
-/// checkpoint's table differs from `here` in more than its version), system, and the error of a
-/// rank that ends.
+/// after all ranks have agreed on the table. Each rank verifies its share of the values. Throws
+/// Error on every rank: mismatch (the checkpoint's table differs from `here` in more than its
+/// version; a rank that writes has another folder), system, and the error of a rank that ends.
 std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptions& options,
-                                             const std::string& table, bool prepares,
+                                             const std::string& table, CheckpointPart part,
                                              const Manifest& here, Agreement& agreement,
                                              Deadline deadline);
 

@@ -112,25 +112,44 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
   return found;
 }
 
+Status World::check(const WaitSet& set) const noexcept {
+  const auto check_all = [this](const auto& handles, const char* what, auto is_empty) -> Status {
+    for (std::size_t i = 0; i < handles.size(); ++i)
+      if (handles[i] == nullptr || is_empty(*handles[i]))
+        return refuse(Code::bad_argument, [&] {
+          ErrorDetail detail = bad_argument("wait_any", fmt::format("{} {} is empty", what, i),
+                                            "give it handles that World has made");
+          detail.rank = state_->rank;
+          return detail;
+        });
+    return {};
+  };
+  const auto has_no_state = [](const auto& handle) { return handle.state_ == nullptr; };
+  if (Status status = check_all(set.slots, "slot", has_no_state); !status.ok()) return status;
+  if (Status status = check_all(set.readers, "reader", has_no_state); !status.ok()) return status;
+  return check_all(set.requests, "request", [](const Request&) { return false; });
+}
+
 Result<std::size_t> World::wait_any(const WaitSet& set, Deadline deadline) noexcept {
   if (state_->local.forked()) return state_->local.fork_refusal("wait_any");
   if (set.slots.empty() && set.readers.empty() && set.requests.empty())
     return refuse(Code::bad_argument, [&] { return empty_set(state_->rank); });
+  if (Status status = check(set); !status.ok()) return status;
   return wait_any(detail::AwaitedEnds{.set = set}, deadline);
 }
 
 Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
-  return wait_any(detail::AwaitedEnds{.set = {.slots = slots}}, deadline);
+  return wait_any(WaitSet{.slots = slots}, deadline);
 }
 
 Result<std::size_t> World::wait_any(std::span<PublishedReader* const> readers,
                                     Deadline deadline) noexcept {
-  return wait_any(detail::AwaitedEnds{.set = {.readers = readers}}, deadline);
+  return wait_any(WaitSet{.readers = readers}, deadline);
 }
 
 Result<std::size_t> World::wait_any(std::span<Request* const> requests,
                                     Deadline deadline) noexcept {
-  return wait_any(detail::AwaitedEnds{.set = {.requests = requests}}, deadline);
+  return wait_any(WaitSet{.requests = requests}, deadline);
 }
 
 }  // namespace weft

@@ -56,9 +56,9 @@ class Activity {
                  first_look.value_or(std::ranges::find(running_, node, &Run::node)->since));
     end_node(node);
   }
-  void begin_step() noexcept {
+  void begin_step(std::uint64_t step) noexcept {
     longest_ = {};
-    shown_.begin_step();
+    shown_.begin_step(step);
   }
   void end_step(bool is_ok) noexcept {
     if (is_ok) ++counters_.steps;

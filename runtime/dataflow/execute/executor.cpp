@@ -65,6 +65,7 @@ struct Executor::State {
   /// The part of the start that needs no other rank.
   void prepare(const Graph& graph, std::vector<int> hosts, const ExecutorOptions& options) {
     check_options(options);
+    sent = options.sent;
     plan = partition(graph, partition_options(world, std::move(hosts), options));
     program = make_program(plan, world.rank(), kernels, options.sent);
   }
@@ -186,7 +187,10 @@ struct Executor::State {
     if (home == Home::Kind::published)
       refuse_memory("is a published slot's, where other ranks view it", "use EdgeWay::slots");
     if (home != Home::Kind::plain && to.arena() != memory->variable(node).arena())
-      refuse_memory("can't be sent to other ranks without a copy");
+      refuse_memory("can't be sent to other ranks without a copy",
+                    sent == SentMemory::registered
+                        ? "SentMemory::registered registers the executor's own memory alone"
+                        : "give it a dense tensor by World::allocate");
     memory->bind(node, to);
   }
 
@@ -209,6 +213,7 @@ struct Executor::State {
   }
 
   World& world;
+  SentMemory sent = SentMemory::arena;
   bool is_by_slots = true;             ///< all edges that are not viewed
   std::optional<Agreement> agreement;  ///< stays, since its end sends messages
   const Kernels kernels;

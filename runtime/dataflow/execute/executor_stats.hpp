@@ -24,7 +24,7 @@ class ExecutorStats {
   ExecutorStats(World& world, const std::string& name, const Plan& plan,
                 const std::vector<std::string>& slots, const std::vector<Instruction>& program);
 
-  void begin_step() noexcept { row_.begin_step(); }
+  void begin_step(std::uint64_t step) noexcept { row_.begin_step(step); }
   void end_step(bool is_ok) noexcept { row_.end_step(is_ok); }
   /// Records a node that has ended now. `since`: its start; of a transfer, its first look.
   void ended(NodeId node, int thread, Clock::time_point since) noexcept;

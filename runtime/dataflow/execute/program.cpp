@@ -89,7 +89,9 @@ class ProgramBuilder {
           Code::bad_argument, "executor",
           fmt::format("there is no kernel for {} in {} memory, on rank {}{}", node_text(node),
                       name(node.placement.memory), rank_, library_for(node)),
-          "give the executor operators() of weft/operators.hpp, or add one by Kernels::add");
+          node.definition->name == "weft.ApplyGradient"
+              ? "give the executor with_updates() of weft/variables.hpp"
+              : "give the executor operators() of weft/operators.hpp, or add one by Kernels::add");
   }
 
   void find_sent() {

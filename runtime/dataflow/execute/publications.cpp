@@ -21,8 +21,8 @@ std::string release_name(const std::string& executor, std::size_t edge) {
   return fmt::format("{}/release {}", executor, edge);
 }
 
-Publication::Publication(World& world, const PublishedSpec& spec, std::vector<int> readers)
-    : slot_(world.expose_published(spec)), readers_(std::move(readers)) {
+Publication::Publication(World& world, const PublishedSpec& spec)
+    : slot_(world.expose_published(spec)) {
   filling_ = slot_.next().value();
   is_filling_ = true;
   if (spec.depth == 1) only_ = filling_;
@@ -79,18 +79,17 @@ bool Publication::is_released(std::size_t edge, std::uint64_t version) const noe
 
 Publications::Publications(World& world, const Plan& plan, const std::string& executor) {
   const Graph& part = plan.parts[static_cast<std::size_t>(world.rank())].graph;
-  std::map<TensorId, std::set<int>> readers;
+  std::set<TensorId> viewed;
   for (const Edge& edge : plan.edges)
     if (edge.kind == EdgeKind::viewed && edge.from == world.rank())
-      readers[published_root(plan, edge)].insert(edge.to);
-  for (const auto& [root, ranks] : readers) {
+      viewed.insert(published_root(plan, edge));
+  for (const TensorId root : viewed) {
     PublishedSpec spec;
     spec.name = publication_name(executor, part, root);
     spec.dtype = part.type(root).dtype;
     spec.shape = Shape{part.type(root).shape.shape().elements()};
     spec.depth = keeps_memory(part, root) ? 1 : 2;
-    all_[root] =
-        std::make_unique<Publication>(world, spec, std::vector<int>(ranks.begin(), ranks.end()));
+    all_[root] = std::make_unique<Publication>(world, spec);
   }
 }
 

@@ -27,13 +27,12 @@ std::string release_name(const std::string& executor, std::size_t edge);
 /// before it. Any thread.
 class Publication {
  public:
-  Publication(World& world, const PublishedSpec& spec, std::vector<int> readers);
+  Publication(World& world, const PublishedSpec& spec);
 
   /// Exposes the signal of an edge that needs credits. Before the first step.
   void add_release(World& world, std::size_t edge, const std::string& name);
 
   const std::string& name() const noexcept { return slot_.spec().name; }
-  const std::vector<int>& readers() const noexcept { return readers_; }
   /// The memory of the version that is not published yet, as a flat tensor. Not to be used after
   /// this publication. Errors: flow_overrun, with the rank that views it although the plan proves
   /// that none does.
@@ -49,7 +48,6 @@ class Publication {
 
   mutable std::mutex mutex_;
   PublishedSlot slot_;
-  const std::vector<int> readers_;
   std::map<std::size_t, Signal> releases_;  ///< by edge
   Tensor only_;                             ///< the one buffer of a tensor that keeps its memory
   bool is_filling_ = false;                 ///< `filling_` is not published yet

@@ -35,7 +35,7 @@ class RendezvousSend final : public SendEnd, private weft::detail::Condition {
   Rendezvous& exchange_;
   const int to_;
   const std::string key_;
-  std::uint64_t step_ = 0;
+  std::uint64_t step_ = std::numeric_limits<std::uint64_t>::max();  ///< none yet
   Status status_;
   TransferCounters costs_;
 };
@@ -67,7 +67,7 @@ class RendezvousReceive final : public ReceiveEnd, private weft::detail::Conditi
   Rendezvous& exchange_;
   const int from_;
   const std::string key_;
-  std::uint64_t step_ = 1;
+  std::uint64_t step_ = 0;
   TransferCounters costs_;
 };
 

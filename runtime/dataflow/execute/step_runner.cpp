@@ -7,6 +7,24 @@
 #include "runtime/world/services.hpp"
 
 namespace weft::dataflow {
+namespace {
+
+/// True if the peer of a transfer that ended so is its cause.
+bool is_of_peer(Code code) noexcept {
+  switch (code) {
+    case Code::timeout:
+    case Code::peer_failed:
+    case Code::peer_left:
+    case Code::closed:
+    case Code::unreachable:
+    case Code::path_failed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 StepRunner::StepRunner(World& world, const Plan& plan, const std::vector<Instruction>& program,
                        TensorMemory& memory, Ends& ends, Neighbours& neighbours,
@@ -71,7 +89,7 @@ Result<Tensors> StepRunner::run(const std::vector<Tensor>& feeds, Deadline deadl
 
 void StepRunner::begin_step() {
   fetched_.clear();
-  activity_.begin_step();
+  activity_.begin_step(step_.number);
   left_ = program_.size();
   for (std::size_t i = 0; i < program_.size(); ++i) {
     waits_[i] = program_[i].earlier;
@@ -245,13 +263,13 @@ void StepRunner::fail_at(NodeId node, const Status& status) {
   if (at(node).peer < 0) return fail(about(node, status), node);
   // A neighbour that has left because its step failed said why before.
   if (const auto news = neighbours_.news()) return fail(told(*news), news->node);
-  fail(about(node, status));
+  fail(about(node, status), is_of_peer(status.code()) ? -1 : node);
 }
 
 void StepRunner::fail(const Status& status, NodeId node) {
   if (!failure_.ok()) return;
   failure_ = status;
-  const int peer = status.detail().peer;
+  const int peer = is_of_peer(status.code()) ? status.detail().peer : -1;
   const bool is_gone = peer >= 0 && status.code() != Code::closed && status.code() != Code::timeout;
   neighbours_.tell({world_.rank(), peer >= 0 ? peer : world_.rank(), is_gone, node});
   std::atomic_thread_fence(std::memory_order_seq_cst);  // before the application writes: see above

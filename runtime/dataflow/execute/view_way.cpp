@@ -14,21 +14,28 @@ namespace {
 
 class ViewSend final : public SendEnd, private weft::detail::Condition {
  public:
-  ViewSend(World& world, Publication& publication, std::size_t edge, bool keeps_memory)
-      : world_(world), publication_(publication), edge_(edge), is_lent_(keeps_memory) {}
+  ViewSend(World& world, Publication& publication, std::size_t edge, int reader, bool keeps_memory)
+      : world_(world),
+        publication_(publication),
+        edge_(edge),
+        reader_{reader},
+        is_lent_(keeps_memory) {}
 
   void start(const Tensor& tensor) noexcept override {
     tensor_ = tensor;
     ++version_;
     is_published_ = false;
-    status_ = world_.alive(publication_.readers());
+    status_ = {};
   }
 
   bool is_sent() noexcept override {
     if (!status_.ok() || advance()) return true;
-    // A reader that is gone lets go of nothing any more.
-    status_ = world_.alive(publication_.readers());
-    return !status_.ok();
+    // A reader that is gone lets go of nothing any more. It may have done so before it left, though
+    // the slot's other readers, which have ends of their own, have not.
+    const Status alive = world_.alive(reader_);
+    if (alive.ok()) return false;
+    if (!advance()) status_ = alive;
+    return true;
   }
 
   Status finish(Deadline deadline) noexcept override {
@@ -68,6 +75,7 @@ class ViewSend final : public SendEnd, private weft::detail::Condition {
   World& world_;
   Publication& publication_;
   const std::size_t edge_;
+  const std::array<int, 1> reader_;
   const bool is_lent_;  ///< until its readers have let go; otherwise the next step fills another
   Tensor tensor_;
   std::uint64_t version_ = 0;
@@ -135,7 +143,7 @@ class ViewWay final : public Way {
   }
 
   std::unique_ptr<SendEnd> send_end(const EdgePlace& place, Deadline) override {
-    return std::make_unique<ViewSend>(world_, publication(place.edge), place.index,
+    return std::make_unique<ViewSend>(world_, publication(place.edge), place.index, place.edge.to,
                                       keeps_memory(part(place.edge), root(place.edge)));
   }
 

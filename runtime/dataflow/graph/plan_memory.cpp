@@ -41,11 +41,13 @@ struct LargestEdge {
   std::uint64_t bytes = 0;
 };
 
+/// A viewed tensor takes memory of its producer alone.
 LargestEdge largest_of(const Plan& plan, int rank) {
   LargestEdge largest;
-  for (const Edge& edge : plan.edges)
-    if ((edge.from == rank || edge.to == rank) && edge.bytes > largest.bytes)
-      largest = {edge.name, edge.bytes};
+  for (const Edge& edge : plan.edges) {
+    const bool is_here = edge.from == rank || (edge.to == rank && edge.kind != EdgeKind::viewed);
+    if (is_here && edge.bytes > largest.bytes) largest = {edge.name, edge.bytes};
+  }
   return largest;
 }
 

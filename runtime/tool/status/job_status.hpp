@@ -50,8 +50,8 @@ struct WaitStatus {
 struct ExecutorStatus {
   int number = 0;  ///< of its entry
   std::string name;
-  std::uint64_t step = 0;   ///< begun last
-  std::uint64_t ended = 0;  ///< steps
+  std::uint64_t begun = 0;  ///< steps
+  std::uint64_t ended = 0;
   bool failed = false;
 };
 

@@ -111,12 +111,13 @@ std::string role_text(const RankStatus& rank, const WaitStatus& wait) {
   return fmt::format("{} rank {}", sends ? "to" : "from", wait.peer);
 }
 
+/// Steps are numbered from 0, as Executor::step() is:
 /// "graph 'graph': rank 1: step 17, waiting for edge y:0 from rank 3 and 2 more, 1.2 s".
 std::string executor_text(const RankStatus& rank, const ExecutorStatus& one) {
   std::string text = fmt::format("graph '{}': rank {}: ", one.name, rank.rank);
-  if (one.failed) return text + fmt::format("step {} failed\n", one.step);
-  if (one.step == one.ended) return text + fmt::format("{} steps, none runs\n", one.ended);
-  text += fmt::format("step {}", one.step);
+  if (one.failed) return text + fmt::format("step {} failed\n", one.begun - 1);
+  if (one.begun == one.ended) return text + fmt::format("{} steps, none runs\n", one.ended);
+  text += fmt::format("step {}", one.begun - 1);
   const auto wait = std::ranges::find(rank.waits, one.number, &WaitStatus::executor);
   if (wait == rank.waits.end()) return text + "\n";
   if (wait->slot.empty())
@@ -137,7 +138,7 @@ std::string executors_text(const JobStatus& job) {
 
 nlohmann::ordered_json executor_json(const RankStatus& rank, const ExecutorStatus& one) {
   nlohmann::ordered_json json = {
-      {"name", one.name}, {"step", one.step}, {"ended", one.ended}, {"failed", one.failed}};
+      {"name", one.name}, {"begun", one.begun}, {"ended", one.ended}, {"failed", one.failed}};
   const auto wait = std::ranges::find(rank.waits, one.number, &WaitStatus::executor);
   if (wait != rank.waits.end())
     json["awaits"] = {{"edge", edge_of(one, wait->slot)},

@@ -36,10 +36,10 @@ def check_steps(pids):
     before = executors(pids[0])
     for one in before:
         expect(one["name"] == "chain" and not one["failed"], one)
-        expect(one["step"] - one["ended"] in (0, 1), one)
+        expect(one["begun"] - one["ended"] in (0, 1), one)
     # Beside a step that runs, each rank may be some steps ahead of the next one: by its credits.
     until(
-        "all ranks make steps", 10, lambda: all(b["step"] > a["step"] for a, b in zip(before, executors(pids[0])))
+        "all ranks make steps", 10, lambda: all(b["begun"] > a["begun"] for a, b in zip(before, executors(pids[0])))
     )
 
 
@@ -54,7 +54,7 @@ def check_awaited(pids):
     for rank in (1, 2):
         awaits = seen[rank]["awaits"]
         expect(awaits["edge"] == f"y{rank - 1}:0" and awaits["peer"] == rank - 1, seen[rank])
-        expect(seen[rank]["step"] == seen[rank]["ended"] + 1, seen[rank])
+        expect(seen[rank]["begun"] == seen[rank]["ended"] + 1, seen[rank])
     text = tool("weft-status", "--job", str(pids[0]))
     for rank in (1, 2):
         line = rf"graph 'chain': rank {rank}: step \d+, waiting for edge y{rank - 1}:0 from rank {rank - 1}, \d+\.\d s\n"

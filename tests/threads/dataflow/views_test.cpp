@@ -369,5 +369,33 @@ TEST(Views, FailAReaderWhoseTensorMayHaveBeenOverwritten) {
     }
 }
 
+/// A reader that has read the last step's tensor is not needed by the others.
+TEST(Views, AreReadByAllThoughOneHasLeft) {
+  for (const bool is_variable : {false, true})
+    for (const int quick : {1, 2}) {
+      Meeting meeting(3);
+      run_on(3, [&](World& world) {
+        Graph graph;
+        graph.place_next({0});
+        const TensorId x = is_variable ? graph.variable("x", DType::f32, {1000})
+                                       : graph.feed("x", DType::f32, {1000});
+        for (const int rank : {1, 2}) {
+          graph.place_next({rank});
+          graph.fetch(graph.add("Relu", {x}), "out" + std::to_string(rank));
+        }
+        const bool is_slow = world.rank() == 3 - quick;
+        Executor executor(world, graph, slow_readers(is_slow ? kSoon : milliseconds(0)));
+        Tensors feeds;
+        if (world.rank() == 0 && !is_variable) feeds["x"] = executor.feed("x");
+        for (int step = 0; step < 3; ++step) {
+          meeting.wait();
+          const auto ended = executor.run(feeds, Deadline::after(kLong));
+          ASSERT_TRUE(ended.ok()) << ended.status().text();
+        }
+        if (world.rank() == quick) (void)world.leave(Deadline::after(kLong));
+      });
+    }
+}
+
 }  // namespace
 }  // namespace weft::dataflow

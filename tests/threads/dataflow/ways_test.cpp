@@ -179,5 +179,32 @@ TEST(Ways, BringTheLastTensorsOfARankThatHasEnded) {
       });
 }
 
+TEST(Ways, NameTheRankThatLacksMemory) {
+  Meeting meeting(2);
+  run_on(2, tests::settings().with(Setting::arena_max, "16m"), [&](World& world) {
+    Graph graph;
+    graph.place_next({0});
+    const TensorId x = graph.feed("x", DType::f32, {kAnySize});
+    graph.place_next({1});
+    graph.fetch(graph.add("Relu", {x}), "out");
+    Executor executor(world, graph, reference_kernels(), {.way = EdgeWay::slots});
+    Tensors feeds;
+    if (world.rank() == 0) feeds["x"] = executor.feed("x", {1'000'000});
+    std::vector<Tensor> rest;
+    try {
+      while (world.rank() == 1) rest.push_back(world.allocate(DType::u8, {1 << 20}));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::exhausted);
+    }
+    meeting.wait();
+    const Status status = executor.run(feeds).status();
+    if (world.rank() == 1)
+      EXPECT_TRUE(tells(status, Code::exhausted, {"x:0"}));
+    else
+      EXPECT_TRUE(tells(status, Code::closed, {"rank 1 has failed in its step", "x:0"}));
+    meeting.wait();
+  });
+}
+
 }  // namespace
 }  // namespace weft::dataflow

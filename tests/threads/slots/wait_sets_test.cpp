@@ -180,6 +180,29 @@ TEST(WaitSets, AreRefusedIfEmpty) {
   });
 }
 
+TEST(WaitSets, AreRefusedWithAnEmptyHandle) {
+  run_on(1, [](World& world) {
+    Slot slot = world.expose(named("alone"));
+    Slot none;
+    PublishedReader no_reader;
+    const std::array<Slot*, 2> with_empty{&slot, &none};
+    const std::array<Slot*, 2> with_null{&slot, nullptr};
+    const std::array<PublishedReader*, 1> readers{&no_reader};
+    const std::array<Request*, 1> requests{nullptr};
+    const auto expect_refused = [&](const WaitSet& set, const char* text) {
+      EXPECT_TRUE(tells(world.wait_any(set).status(), Code::bad_argument, {text}));
+    };
+    expect_refused({.slots = with_empty}, "slot 1 is empty");
+    expect_refused({.slots = with_null}, "slot 1 is empty");
+    expect_refused({.readers = readers}, "reader 0 is empty");
+    expect_refused({.requests = requests}, "request 0 is empty");
+    EXPECT_TRUE(tells(world.wait_any(with_empty).status(), Code::bad_argument, {"slot 1"}));
+    EXPECT_TRUE(tells(world.wait_any(readers).status(), Code::bad_argument, {"reader 0"}));
+    EXPECT_TRUE(tells(world.wait_any(requests).status(), Code::bad_argument, {"request 0"}));
+    EXPECT_EQ(world.wait_any(std::span<Slot* const>()).code(), Code::bad_argument);
+  });
+}
+
 TEST(WaitSets, AllocateNothing) {
   constexpr int kSteps = 200;
   run_both(

@@ -85,15 +85,16 @@ TEST(VariablesOfAnotherGraph, AreRefusedWithTheFileAndTheVariable) {
     const char* words;
   };
   const std::vector<Other> others{
-      {{{"a", DType::f32, {2000}}, {"c", DType::i64, {2, 3}}},
-       "it has variable \"b\" i64[2, 3], the graph variable \"c\" i64[2, 3]"},
-      {{{"a", DType::f64, {2000}}, usual()[1]}, "variable \"a\" f64[2000]"},
-      {{{"a", DType::f32, {1999}}, usual()[1]}, "variable \"a\" f32[1999]"},
-      {{usual()[0], usual()[1], {"c", DType::u8, {1}}},
-       "it has nothing, the graph variable \"c\""}};
+      {{{"a", DType::f32, {2000}}, {"c", DType::i64, {2, 3}}}, "variable \"c\" is missing"},
+      {{{"a", DType::f64, {2000}}, usual()[1]},
+       "variable \"a\" is f32[2000], in the graph f64[2000]"},
+      {{{"a", DType::f32, {1999}}, usual()[1]},
+       "variable \"a\" is f32[2000], in the graph f32[1999]"},
+      {{usual()[0], usual()[1], {"c", DType::u8, {1}}}, "variable \"c\" is missing"}};
   for (const Other& other : others)
     for (const ErrorDetail& error : restore(folder.path(), other.variables).errors)
-      EXPECT_TRUE(tells(error, Code::mismatch, {kVersion2, "another graph's", other.words}));
+      EXPECT_TRUE(tells(error, Code::mismatch,
+                        {kVersion2, "manifest.json", "another graph's", other.words}));
   EXPECT_EQ(restore(folder.path(), usual()).steps, (std::vector<std::uint64_t>{2, 2}));
   run_on(2, [&](World& world) {
     int number = 0;
@@ -208,8 +209,29 @@ TEST(DamagedVariables, OfNoFolderOrATableAreRefused) {
     EXPECT_TRUE(tells(load("none"), Code::mismatch, {"none", "it is not there"}));
     EXPECT_TRUE(
         tells(thrown_by([&] { VariableCheckpoints(world, executor, {.folder = folder.path()}); }),
-              Code::mismatch, {"another graph's", "sgd"}));
+              Code::mismatch, {"it is a table's"}));
   });
+}
+
+TEST(DamagedVariables, AreNotSavedInFoldersThatRanksDontShare) {
+  const TempFolder folder;
+  run_on(2, [&](World& world) {
+    Executor executor(world, graph_of(usual()), Kernels());
+    const auto begin = [&](const fs::path& place) {
+      return thrown_by(
+          [&] { VariableCheckpoints(world, executor, {.folder = place, .every = 1}); });
+    };
+    const fs::path own = folder.path() / std::to_string(world.rank());
+    const ErrorDetail error = begin(own);
+    if (world.rank() == 1)
+      EXPECT_TRUE(tells(error, Code::mismatch, {own.c_str(), "another folder"}));
+    else
+      EXPECT_TRUE(tells(error, Code::system, {"rank 1 can't use the checkpoints"}));
+    EXPECT_EQ(begin(folder.path() / "one").code, Code::ok);
+    world.leave().or_throw();
+  });
+  EXPECT_TRUE(fs::is_empty(folder.path() / "0" / "graph"));
+  EXPECT_TRUE(fs::is_empty(folder.path() / "one" / "graph"));
 }
 
 TEST(DamagedVariables, HaveNoReservedNameAndAreAskedForAlike) {

@@ -21,9 +21,10 @@ TEST(ExecutorRow, ShowsTheStepsOfAnExecutor) {
   const std::string name(64, 'n');
   ExecutorRow row(stats, name, kNodes);
   EXPECT_EQ(row.number(), 1);
-  row.begin_step();
+  row.begin_step(0);
   row.end_step(true);
-  row.begin_step();
+  row.begin_step(1);
+  EXPECT_EQ(row.step(), 1U);
   ASSERT_EQ(view.executors().size(), 1U);
   const ShownExecutor runs = view.executors()[0];
   EXPECT_EQ(runs.name, name);
@@ -66,7 +67,7 @@ TEST(ExecutorRow, GoesOnUnseenWhenThereIsNoPlace) {
   for (std::size_t i = 0; i < kExecutors + 1; ++i)
     rows.push_back(std::make_unique<ExecutorRow>(stats, "name", kNodes));
   EXPECT_EQ(rows.back()->number(), 0);
-  rows.back()->begin_step();
+  rows.back()->begin_step(0);
   rows.back()->end_step(true);
   EXPECT_EQ(rows.back()->step(), 1U);
   rows.front().reset();

@@ -49,7 +49,7 @@ TEST(Recording, HoldsWhatTheSegmentHeld) {
              Clock::now());
   const std::vector<std::string> nodes{"a (Relu)", "b (Conv)"};
   ExecutorRow executor(rank.stats, "graph", nodes);
-  executor.begin_step();
+  executor.begin_step(0);
   for (std::uint64_t n = 0; n < 5000; ++n) rank.recorder.control(Event::timeout, 1, 9, n);
 
   const std::string path =

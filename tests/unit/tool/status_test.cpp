@@ -27,21 +27,21 @@ TEST(Status, TellsTheStepOfEachExecutorAndTheEdgeThatItAwaits) {
   JobStatus job{.id = "job", .user = 0, .size = 4, .ranks = {}, .held_up = {}};
   job.ranks.resize(4);
   for (int rank = 0; rank < 4; ++rank) job.ranks[std::size_t(rank)].rank = rank;
-  const auto executor = [](std::uint64_t step, std::uint64_t ended, bool failed) {
+  const auto executor = [](std::uint64_t begun, std::uint64_t ended, bool failed) {
     return ExecutorStatus{
-        .number = 2, .name = "graph", .step = step, .ended = ended, .failed = failed};
+        .number = 2, .name = "graph", .begun = begun, .ended = ended, .failed = failed};
   };
   const auto awaits = [&](std::size_t rank, Role role, int peer, int more) {
     const std::string slot = "graph/7 y:0";
-    job.ranks[rank].executors = {executor(17, 16, false)};
+    job.ranks[rank].executors = {executor(18, 17, false)};
     job.ranks[rank].edges = {{slot, role, peer, {}}};
     job.ranks[rank].waits = {{stats::Operation::any, -1, "", 0, 9, 0, 0},
                              {stats::Operation::step, peer, slot, 17, 1.25, 2, more}};
   };
   awaits(0, Role::receives, 3, 0);
   awaits(1, Role::puts, 2, 5);
-  job.ranks[2].executors = {executor(16, 16, false), executor(17, 16, true)};
-  job.ranks[3].executors = {executor(17, 16, false), {.number = 3, .name = "b", .step = 1}};
+  job.ranks[2].executors = {executor(16, 16, false), executor(18, 17, true)};
+  job.ranks[3].executors = {executor(18, 17, false), {.number = 3, .name = "b", .begun = 2}};
   job.ranks[3].waits = {{stats::Operation::step, 0, "", 1, 2.5, 3, 0}};
   const std::string text = status_text(job, nullptr, 0);
   for (const char* line :
@@ -54,9 +54,9 @@ TEST(Status, TellsTheStepOfEachExecutorAndTheEdgeThatItAwaits) {
   const auto ranks = status_json(job)["ranks"];
   EXPECT_EQ(
       ranks[1]["executors"].dump(),
-      R"([{"name":"graph","step":17,"ended":16,"failed":false,"awaits":{"edge":"y:0","peer":2,"more":5,"seconds":1.25}}])");
+      R"([{"name":"graph","begun":18,"ended":17,"failed":false,"awaits":{"edge":"y:0","peer":2,"more":5,"seconds":1.25}}])");
   EXPECT_EQ(ranks[3]["executors"][0].dump(),
-            R"({"name":"graph","step":17,"ended":16,"failed":false})");
+            R"({"name":"graph","begun":18,"ended":17,"failed":false})");
 }
 
 }  // namespace
