@@ -162,8 +162,8 @@ class WEFT_API Executor {
   /// several executors of one world one after the other, in the same order. Throws Error:
   /// mismatch (names the first node that differs, or a rank with another `way`), bad_argument
   /// (names the node: a missing kernel, or whatever partition() refuses), duplicate_name (there is
-  /// an executor of that name), exhausted (more than `arena_bytes`, with the bytes of each such
-  /// rank), timeout, peer_failed, peer_left.
+  /// an executor of that name), exhausted (the plan needs more than `arena_bytes`, or than
+  /// WEFT_ARENA_MAX leaves, with the bytes of each such rank), timeout, peer_failed, peer_left.
   Executor(World& world, const Graph& graph, Kernels kernels, const ExecutorOptions& options = {});
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;

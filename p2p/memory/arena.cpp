@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/fail.hpp"
 #include "p2p/memory/memory_limits.hpp"
@@ -170,6 +171,12 @@ ArenaReport Arena::report() const {
     if (chunk->segment.huge_pages_advised) report.huge_page_bytes += chunk->bytes;
   }
   return report;
+}
+
+std::uint64_t Arena::left() const {
+  const std::lock_guard lock(mutex_);
+  return limits_.max_bytes == 0 ? std::numeric_limits<std::uint64_t>::max()
+                                : limits_.max_bytes - std::min(limits_.max_bytes, used_);
 }
 
 std::shared_ptr<Storage> make_storage(std::shared_ptr<Arena> arena, std::size_t bytes) {

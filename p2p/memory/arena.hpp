@@ -90,6 +90,8 @@ class Arena {
   /// Adds to the bytes in quarantine: freed by their slot while a peer may still write them.
   void add_quarantine(std::int64_t bytes) noexcept { quarantine_ += bytes; }
   ArenaReport report() const;
+  /// Bytes that its limit leaves; 2^64 - 1 without a limit.
+  std::uint64_t left() const;
 
  private:
   struct Chunk {

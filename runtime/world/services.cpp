@@ -22,6 +22,11 @@ const std::shared_ptr<stats::StatsSegment>& stats_of(World& world) noexcept {
   return WorldAccess::state(world).local.stats;
 }
 
+ArenaRoom arena_room(World& world) {
+  const p2p::LocalRank& local = WorldAccess::state(world).local;
+  return {local.data->left(), local.published->left()};
+}
+
 ServerSettings server_settings(World& world) {
   const detail::WorldState& state = WorldAccess::state(world);
   return {state.ps_servers, state.ps_replicas};

@@ -28,6 +28,13 @@ std::string suspicion_of(World& world, int rank);
 stats::Recorder& recorder_of(World& world) noexcept;
 const std::shared_ptr<stats::StatsSegment>& stats_of(World& world) noexcept;
 
+/// Bytes that WEFT_ARENA_MAX leaves in each arena of tensors; 2^64 - 1 without a limit. Any thread.
+struct ArenaRoom {
+  std::uint64_t data = 0;
+  std::uint64_t published = 0;
+};
+ArenaRoom arena_room(World& world);
+
 /// The settings that the parameter server reads: WEFT_PS_SERVERS and WEFT_PS_REPLICAS.
 struct ServerSettings {
   std::string servers;

@@ -61,13 +61,11 @@ std::vector<Own> Agreement::gather(const Own& own) {
   return all;
 }
 
-std::vector<int> Agreement::hosts() {
-  std::int64_t lowest = world_.rank();
+std::vector<Agreement::Place> Agreement::places() {
+  Place own{world_.rank(), arena_room(world_)};
   for (const PathReport& path : world_.report().paths)
-    if (path.fabric == "shm") lowest = std::min<std::int64_t>(lowest, path.peer);
-  std::vector<int> hosts;
-  for (const std::int64_t host : gather(lowest)) hosts.push_back(static_cast<int>(host));
-  return hosts;
+    if (path.fabric == "shm") own.host = std::min<std::int64_t>(own.host, path.peer);
+  return gather(own);
 }
 
 std::vector<std::string> Agreement::gather_texts(const std::vector<Word>& words,

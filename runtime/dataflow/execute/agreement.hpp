@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/world/services.hpp"
 #include "weft/collective.hpp"
 #include "weft/executor.hpp"
 #include "weft/world.hpp"
@@ -18,8 +19,12 @@ class Agreement {
  public:
   Agreement(World& world, std::string name, Deadline deadline);
 
-  /// For each rank the lowest rank that shares memory with it, itself perhaps.
-  std::vector<int> hosts();
+  struct Place {
+    std::int64_t host = 0;  ///< the lowest rank that shares memory with it, itself perhaps
+    ArenaRoom room{};
+  };
+  /// Every rank's, by rank.
+  std::vector<Place> places();
   /// Returns if all ranks have the same graph, name and way, and none has a problem. Throws
   /// `problem` if it is not ok, an Error with the code and text of another rank's problem,
   /// Error(mismatch) that names the first node that differs, or the rank whose name or way differs.

@@ -16,15 +16,35 @@
 namespace weft::dataflow {
 namespace {
 
-PartitionOptions partition_options(const World& world, std::vector<int> hosts,
+PartitionOptions partition_options(const World& world, const std::vector<Agreement::Place>& places,
                                    const ExecutorOptions& options) {
   PartitionOptions partition;
   partition.ranks = world.size();
-  partition.hosts = std::move(hosts);
+  for (const Agreement::Place& place : places)
+    partition.hosts.push_back(static_cast<int>(place.host));
   partition.may_view = options.way == EdgeWay::views;
   if (options.arena_bytes != 0)
     partition.arena_bytes.assign(static_cast<std::size_t>(world.size()), options.arena_bytes);
   return partition;
+}
+
+/// Beside ExecutorOptions::arena_bytes, which partition() compares.
+void check_room(const Plan& plan, const std::vector<Agreement::Place>& places) {
+  std::string text;
+  const auto compare_with = [&](std::size_t rank, const char* arena, std::uint64_t need,
+                                std::uint64_t room) {
+    if (need > room)
+      text += fmt::format("{}rank {} needs {} bytes in its {} arena, where {} are left",
+                          text.empty() ? "" : "; ", rank, need, arena, room);
+  };
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const MemoryNeed& need = plan.parts[rank].memory;
+    compare_with(rank, "data", need.received + need.sent, places[rank].room.data);
+    compare_with(rank, "published", need.published, places[rank].room.published);
+  }
+  if (!text.empty())
+    throw_error(Code::exhausted, "executor", "the plan is larger than the arenas: " + text,
+                "raise WEFT_ARENA_MAX there, or place fewer tensors there");
 }
 
 void check_options(const ExecutorOptions& options) {
@@ -63,10 +83,12 @@ struct Executor::State {
   }
 
   /// The part of the start that needs no other rank.
-  void prepare(const Graph& graph, std::vector<int> hosts, const ExecutorOptions& options) {
+  void prepare(const Graph& graph, const std::vector<Agreement::Place>& places,
+               const ExecutorOptions& options) {
     check_options(options);
     sent = options.sent;
-    plan = partition(graph, partition_options(world, std::move(hosts), options));
+    plan = partition(graph, partition_options(world, places, options));
+    check_room(plan, places);
     program = make_program(plan, world.rank(), kernels, options.sent);
   }
 
@@ -236,7 +258,7 @@ Executor ExecutorAccess::make(World& world, const Graph& graph, Kernels kernels,
     auto state = std::make_unique<Executor::State>(world, std::move(kernels));
     state->is_by_slots = !make_way && options.way != EdgeWay::rendezvous;
     Agreement& agreement = state->agreement.emplace(world, options.name, options.start);
-    std::vector<int> hosts = agreement.hosts();
+    const std::vector<Agreement::Place> places = agreement.places();
     const auto together = [&](const auto& act) {
       Status problem;
       try {
@@ -252,7 +274,7 @@ Executor ExecutorAccess::make(World& world, const Graph& graph, Kernels kernels,
       }
       agreement.settle(graph, options.way, problem);
     };
-    together([&] { state->prepare(graph, std::move(hosts), options); });
+    together([&] { state->prepare(graph, places, options); });
     // No rank waits for what another can't expose.
     together([&] { state->expose(options); });
     // No rank runs a step, and perhaps leaves, while others still attach to it.

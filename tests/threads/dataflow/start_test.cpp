@@ -5,6 +5,7 @@
 
 #include "tests/support/errors.hpp"
 #include "tests/threads/dataflow/models.hpp"
+#include "weft/signal.hpp"
 
 namespace weft::dataflow {
 namespace {
@@ -48,21 +49,36 @@ TEST(ExecutorStart, TellsAllRanksOfANameThatIsTaken) {
     });
 }
 
+/// Rank 1 would wait for the slot that rank 0 can't expose.
 TEST(ExecutorStart, TellsAllRanksWhatOneCantExpose) {
-  run_on(3, tests::settings().with(Setting::arena_max, "4m"), [&](World& world) {
-    Graph graph;
-    graph.place_next({0});
-    const TensorId x = graph.feed("x", DType::f32, {4'000'000});
-    for (const int rank : {1, 2}) {
-      graph.place_next({rank});
-      graph.fetch(graph.add("Relu", {x}), "out" + std::to_string(rank));
-    }
-    const auto begin = Clock::now();
-    const ErrorDetail error =
-        thrown_by([&] { const Executor executor(world, graph, reference_kernels()); });
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
-    EXPECT_TRUE(tells(error, Code::exhausted, {world.rank() == 0 ? "WEFT_ARENA_MAX" : "rank 0: "}));
-  });
+  for (const EdgeWay way : {EdgeWay::views, EdgeWay::slots})
+    run_on(2, [&](World& world) {
+      Signal taken;
+      if (world.rank() == 0) taken = Signal::expose(world, "graph/failed step of 1");
+      const ErrorDetail error = start_error(world, {.way = way});
+      EXPECT_TRUE(tells(error, Code::duplicate_name, {"rank 0 has an executor 'graph' already"}));
+    });
+}
+
+TEST(ExecutorStart, RefusesAPlanThatTheArenasDontHold) {
+  struct Case {
+    EdgeWay way;
+    std::int64_t elements;
+    const char* text;
+  };
+  for (const Case& one :
+       {Case{EdgeWay::views, 1'100'000, "rank 0 needs 4400000 bytes in its published"},
+        Case{EdgeWay::slots, 1'100'000, "rank 1 needs 4400000 bytes in its data"}})
+    run_on(2, tests::settings().with(Setting::arena_max, "4m"), [&](World& world) {
+      Graph graph;
+      graph.place_next({0});
+      const TensorId x = graph.feed("x", DType::f32, {one.elements});
+      graph.place_next({1});
+      graph.fetch(graph.add("Relu", {x}), "out");
+      const ErrorDetail error = thrown_by(
+          [&] { const Executor executor(world, graph, reference_kernels(), {.way = one.way}); });
+      EXPECT_TRUE(tells(error, Code::exhausted, {one.text, "are left", "WEFT_ARENA_MAX"}));
+    });
 }
 
 TEST(ExecutorStart, NamesARankWhoseExecutorHasAnotherName) {

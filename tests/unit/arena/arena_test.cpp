@@ -96,5 +96,16 @@ TEST(ArenaGrowth, TakesTheRestOfTheLimitWithItsLastStep) {
             (std::vector<std::size_t>{2, 4, 8, 6}));
 }
 
+TEST(ArenaGrowth, TellsWhatTheLimitLeaves) {
+  const Arena unlimited(ArenaSort::data, {}, std::make_shared<SegmentMapper>());
+  EXPECT_EQ(unlimited.left(), ~std::uint64_t{0});
+  Arena arena(ArenaSort::data, {.max_bytes = 20 * kMiB}, std::make_shared<SegmentMapper>());
+  EXPECT_EQ(arena.left(), 20 * kMiB);
+  const Block block = arena.allocate(3 * kMiB);
+  EXPECT_EQ(arena.left(), 17 * kMiB);
+  arena.release(block);
+  EXPECT_EQ(arena.left(), 20 * kMiB);
+}
+
 }  // namespace
 }  // namespace weft::p2p

@@ -67,9 +67,9 @@ TEST(ExecutorRow, GoesOnUnseenWhenThereIsNoPlace) {
   for (std::size_t i = 0; i < kExecutors + 1; ++i)
     rows.push_back(std::make_unique<ExecutorRow>(stats, "name", kNodes));
   EXPECT_EQ(rows.back()->number(), 0);
-  rows.back()->begin_step(0);
+  rows.back()->begin_step(4);
   rows.back()->end_step(true);
-  EXPECT_EQ(rows.back()->step(), 1U);
+  EXPECT_EQ(rows.back()->step(), 4U);
   rows.front().reset();
   const auto view = StatsView::open(stats->file());
   EXPECT_FALSE(view.executors()[0].live);
