@@ -92,7 +92,7 @@ struct Executor::State {
     program = make_program(plan, world.rank(), kernels, options.sent);
   }
 
-  /// What other ranks attach to. Nothing here waits for another rank.
+  /// The slots and signals that other ranks attach to. Nothing here waits for another rank.
   void expose(const ExecutorOptions& options) try {
     publications.emplace(world, plan, options.name);
     memory.emplace(world, program, *publications, options.sent);
