@@ -13,10 +13,10 @@
 
 namespace weft::dataflow {
 
-/// A layer and a loss, trained by gradient descent; not placed.
-inline Graph training_model() {
+/// A layer and a loss, trained by gradient descent; not placed. `rows` may be open.
+inline Graph training_model(std::int64_t rows = 4) {
   Graph graph;
-  const TensorId x = graph.feed("x", DType::f32, {4, 6});
+  const TensorId x = graph.feed("x", DType::f32, PartialShape{rows, 6});
   const TensorId w = graph.variable("w", DType::f32, {6, 5});
   const TensorId bias = graph.variable("bias", DType::f32, {5});
   const TensorId y = graph.add("Tanh", {graph.add("Add", {graph.add("MatMul", {x, w}), bias})});

@@ -1,4 +1,4 @@
-// One graph gives the same bits by every way of its edges, and fails in the same way.
+// The ways of edges: their costs, changing shapes, and failures that are the same by all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,22 +14,6 @@ using std::chrono::milliseconds;
 using tests::Meeting;
 using tests::run_on;
 using tests::tells;
-
-TEST(Ways, GiveTheSameBits) {
-  const auto on = [](const char* fabric) {
-    return [fabric](int ranks, const auto& body) {
-      run_on(ranks, tests::settings().with(Setting::fabric, fabric), body);
-    };
-  };
-  const std::string one = losses_by(EdgeWay::views, SentMemory::arena, 1, on("auto"));
-  ASSERT_EQ(one.size(), kLossSteps * sizeof(float));
-  for (const char* fabric : {"shm", "tcp"})
-    for (const int ranks : {2, 3, 4})
-      for (const EdgeWay way : kWays)
-        for (const SentMemory sent : {SentMemory::arena, SentMemory::plain})
-          EXPECT_EQ(losses_by(way, sent, ranks, on(fabric)), one)
-              << fabric << ", " << ranks << " ranks, way " << int(way) << ", memory " << int(sent);
-}
 
 TEST(Ways, ByRendezvousMoveEachTensorOnceWithoutACopy) {
   constexpr std::uint64_t kBytes = 3000 * sizeof(float);
