@@ -85,6 +85,34 @@ TEST(ExecutorReports, AreTextAndJson) {
   });
 }
 
+/// Viewed edges move no bytes; by rendezvous the report has bytes and waits as well.
+TEST(ExecutorReports, OfViewedEdgesAndByRendezvousAreDrawnWithThePlan) {
+  for (const EdgeWay way : {EdgeWay::views, EdgeWay::rendezvous}) {
+    std::vector<ExecutorReport> reports(2);
+    std::optional<Plan> plan;
+    tests::run_on(2, tests::settings().with(Setting::fabric, "shm"), [&](World& world) {
+      Executor executor(world, one_edge(false), reference_kernels(), {.way = way});
+      for (std::uint64_t step = 0; step < kReportedSteps; ++step) {
+        Tensors feeds;
+        if (world.rank() == 0) fill_at_random(feeds["x"] = executor.feed("x"), step);
+        EXPECT_TRUE(executor.run(feeds).ok());
+      }
+      reports[std::size_t(world.rank())] = executor.report();
+      if (world.rank() == 0) plan = executor.plan();
+    });
+    const std::string planned = dot(*plan, {});
+    const std::string text = dot(*plan, reports);
+    SCOPED_TRACE(text);
+    const bool is_viewed = way == EdgeWay::views;
+    EXPECT_NE(planned.find(is_viewed ? "label=\"viewed, " : "label=\"static, "), planned.npos);
+    EXPECT_NE(text.find(is_viewed ? "\\n4 transfers, 0 bytes moved by shm"
+                                  : "\\n4 transfers, 48000 bytes moved by shm"),
+              text.npos);
+    for (const char* words : {"\\nsender waited ", "\\nreceiver waited "})
+      EXPECT_NE(text.find(words), text.npos) << words;
+  }
+}
+
 TEST(ExecutorReports, AreDrawnWithThePlan) {
   std::vector<ExecutorReport> reports(2);
   std::optional<Plan> plan;
