@@ -25,6 +25,11 @@ Checkpointer::Checkpointer(CheckpointOptions options, std::string table, std::si
       failed_(std::move(failed)) {}
 
 Checkpointer::~Checkpointer() {
+  // A fork has no writer, and the folder is the rank's.
+  if (fork_mark_.forked()) {
+    if (writer_.joinable()) writer_.detach();
+    return;
+  }
   wait();
   if (given_up_.empty()) return;
   try {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/os/fork_mark.hpp"
 #include "pslib/checkpoint/checkpoint.hpp"
 #include "weft/checkpoint.hpp"
 
@@ -48,6 +49,7 @@ class Checkpointer {
   std::vector<float> copy_;
   /// Versions that this server failed to write, newest last; other servers may still write theirs.
   std::vector<std::uint64_t> given_up_;
+  const os::ForkMark fork_mark_;
   std::jthread writer_;
 };
 

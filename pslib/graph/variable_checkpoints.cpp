@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "pslib/graph/saved_variables.hpp"
 #include "pslib/optimizer/rules.hpp"
+#include "pslib/table/entry.hpp"
 #include "pslib/table/start.hpp"
 #include "weft/variables.hpp"
 
@@ -143,6 +144,7 @@ std::uint64_t VariableCheckpoints::restored() const noexcept { return state_->re
 
 Status VariableCheckpoints::step_ended() noexcept {
   return returned([&]() -> Status {
+    if (Status forked = refuse_fork(state_->world, "step_ended"); !forked.ok()) return forked;
     const std::uint64_t step = state_->executor.step();
     if (state_->saver && step % state_->options.every == 0) state_->save(step);
     return {};

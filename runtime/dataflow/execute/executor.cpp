@@ -289,8 +289,15 @@ Executor::Executor(World& world, const Graph& graph, Kernels kernels,
 
 Executor::Executor(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Executor::Executor(Executor&&) noexcept = default;
-Executor& Executor::operator=(Executor&&) noexcept = default;
-Executor::~Executor() = default;
+Executor& Executor::operator=(Executor&& other) noexcept {
+  const Executor old(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+Executor::~Executor() {
+  // A fork has none of the threads that seem to wait here, nor the memory that is written here.
+  if (state_ && state_->world.alive({}).code() == Code::forked) (void)state_.release();
+}
 
 const Plan& Executor::plan() const noexcept { return state_->plan; }
 
@@ -318,6 +325,7 @@ void Executor::resume(std::uint64_t step) noexcept { state_->runner->set_step(st
 
 Result<Tensors> Executor::run(const Tensors& feeds, Deadline deadline) noexcept {
   return returned([&]() -> Result<Tensors> {
+    if (Status alive = state_->world.alive({}); alive.code() == Code::forked) return alive;
     Result<Tensors> fetched = state_->runner->run(state_->checked(feeds), deadline);
     if (fetched.ok()) state_->step_ends->tell_step();
     return fetched;

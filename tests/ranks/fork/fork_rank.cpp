@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <memory_resource>
@@ -18,6 +19,7 @@
 
 #include "tests/pattern.hpp"
 #include "tests/ranks/checks.hpp"
+#include "tests/ranks/fork/graph_in_fork.hpp"
 #include "weft/pslib.hpp"
 #include "weft/rendezvous.hpp"
 #include "weft/tracing.hpp"
@@ -37,7 +39,7 @@ std::optional<World> global_world;
 
 /// A rank with every object that a program may hold when it forks.
 struct Rank {
-  explicit Rank(World& w)
+  Rank(World& w, const std::string& checkpoints)
       : world(w),
         peer(1 - w.rank()),
         put_slot(w.expose(kPut)),
@@ -52,7 +54,8 @@ struct Rank {
         tracer(w),
         rendezvous(Rendezvous::open(w)),
         server(w),
-        table(server.table("model", {{"w", {64}}}, pslib::Optimizer::sgd(0.1F))) {
+        table(server.table("model", {{"w", {64}}}, pslib::Optimizer::sgd(0.1F))),
+        graph(w, table, checkpoints) {
     table.initialize().or_throw();
     const auto running = tracer.enter("node");
     traced = tracer.allocate(DType::f32, {8});
@@ -75,6 +78,7 @@ struct Rank {
     const auto received = rendezvous.recv(peer, "key", steps).value();
     checks.expect(tests::holds(received.tensor, tests::pattern_of(peer, 0, steps)), "a recv");
     rendezvous.serve().or_throw();
+    graph.step(checks);
     ++steps;
   }
 
@@ -95,6 +99,7 @@ struct Rank {
   Rendezvous rendezvous;
   pslib::ParameterServer server;
   pslib::Table table;
+  weft::tests::GraphInFork graph;
   Arrival arrival;
   Arrival view;
   Request pending;
@@ -236,6 +241,7 @@ void run_child(Rank& rank, End end) {
   check_rendezvous(rank, checks);
   check_pslib(rank, checks);
   check_tracing(rank, checks);
+  rank.graph.check([&](const std::string& call, Code code) { expect_forked(checks, call, code); });
   if (!checks.passed()) _exit(1);
   switch (end) {
     case End::by_return:
@@ -298,13 +304,20 @@ void expect_nothing_new(Checks& checks, const std::vector<std::string>& before) 
                   "an executed child has inherited " + link);
 }
 
+/// A folder for both ranks, which rank 0's process names.
+std::filesystem::path folder_of(const World& world) {
+  const int pid = world.rank() == 0 ? getpid() : world.report().paths.at(0).pid;
+  return std::filesystem::temp_directory_path() / ("weft-fork-" + std::to_string(pid));
+}
+
 int run() {
   const auto before = inherited();
   global_world = World::join();
   World& world = *global_world;
   Checks checks(world.rank());
+  const std::filesystem::path folder = folder_of(world);
   {
-    Rank rank(world);
+    Rank rank(world, folder.string());
     const auto one = world.allocate(kHeldUp.dtype, kHeldUp.shape);
     rank.held_up_writer.put(one).wait().or_throw();
     rank.pending = rank.held_up_writer.put(one);  // waits for the credit of the first
@@ -327,6 +340,7 @@ int run() {
     const auto left = world.leave(Deadline::after(std::chrono::seconds(20)));
     checks.expect(left.ok(), "leave: " + left.text());
   }
+  if (world.rank() == 0) std::filesystem::remove_all(folder);
   return checks.passed() ? 0 : 1;
 }
 
