@@ -47,9 +47,10 @@ Gradients gradient_of_product(GradientBuilder& builder) {
 
 void add_activation(Definitions& all, const std::string& name) {
   const std::string backwards = "weft." + name + "Grad";
+  const bool is_tanh = name == "Tanh";  // ONNX has other names there
   all.add({.name = name,
-           .inputs = {{"X"}},
-           .outputs = {{"Y"}},
+           .inputs = {{is_tanh ? "input" : "X"}},
+           .outputs = {{is_tanh ? "output" : "Y"}},
            .infer = infer_same,
            .gradient =
                [backwards](GradientBuilder& builder) {

@@ -34,6 +34,31 @@ Json attributes_json(const Attributes& attributes) {
   return json;
 }
 
+Json parameters_json(const std::vector<Parameter>& parameters) {
+  Json json = Json::array();
+  for (const Parameter& one : parameters) {
+    const char* const count = one.count == Parameter::Count::one        ? "Single"
+                              : one.count == Parameter::Count::optional ? "Optional"
+                                                                        : "Variadic";
+    json.push_back({one.name, count});
+  }
+  return json;
+}
+
+/// Names, and the value of each attribute that a node leaves out.
+Json signature_json(const Definition& definition) {
+  Json attributes = Json::object();
+  for (const AttributeSpec& one : definition.attributes)
+    std::visit(
+        [&](const auto& value) {
+          attributes[one.name] = {{"value", value}, {"required", one.required}};
+        },
+        one.value);
+  return {{"inputs", parameters_json(definition.inputs)},
+          {"outputs", parameters_json(definition.outputs)},
+          {"attributes", attributes}};
+}
+
 void print(const char* definition, const std::vector<Operand>& operands,
            const Attributes& attributes = {}) {
   Graph graph;
@@ -151,8 +176,9 @@ int main() {
   print_recurrent();
   print_others();
   // The operators that ONNX has too.
-  nlohmann::json names = nlohmann::json::array();
+  nlohmann::json definitions = nlohmann::json::object();
   for (const std::string& name : Definitions::standard().names())
-    if (name.find('.') == std::string::npos) names.push_back(name);
-  std::puts(nlohmann::json({{"definitions", names}}).dump().c_str());
+    if (name.find('.') == std::string::npos)
+      definitions[name] = signature_json(*Definitions::standard().find(name));
+  std::puts(nlohmann::json({{"definitions", definitions}}).dump().c_str());
 }

@@ -1,4 +1,5 @@
-"""The shape functions of definitions that ONNX has too tell what ONNX's own inference tells.
+"""The shape functions of definitions that ONNX has too tell what ONNX's own inference tells, and their inputs, outputs,
+attributes and defaults are ONNX's.
 
 Usage: onnx_test.py PROGRAM, which prints a line of JSON per node. Skipped (77) without Debian's python3-onnx."""
 import json
@@ -21,6 +22,19 @@ DTYPES = {"f32": TensorProto.FLOAT, "i64": TensorProto.INT64, "i32": TensorProto
 # The last versions with these as attributes instead of inputs, as weft has them.
 OPSET = {"Split": 11, "ReduceSum": 11, "Dropout": 10}
 
+NEWEST = 17
+# Attributes here that the version of ONNX compared with has as inputs, or only later.
+OWN_ATTRIBUTES = {"Dropout": {"seed"}, "Reshape": {"shape"}, "Split": {"num_outputs"}}
+# All inputs, outputs and attributes of ONNX's operators that weft's definitions don't have. Those that they have, but
+# refuse other values of than ONNX's default: auto_pad, sequence_lens, P, weights.
+NOT_TAKEN = {
+    "GRU": {"activation_alpha", "activation_beta", "activations", "clip", "layout"},
+    "LSTM": {"activation_alpha", "activation_beta", "activations", "clip", "input_forget", "layout"},
+    "MaxPool": {"Indices", "dilations", "storage_order"},
+    "Reshape": {"allowzero"},
+    "SoftmaxCrossEntropyLoss": {"ignore_index"},
+}
+
 
 def value_info(name, type_):
     return helper.make_tensor_value_info(name, DTYPES[type_["dtype"]], type_["shape"])
@@ -39,7 +53,7 @@ def model_of(case):
     outputs = [f"y{i}" for i in range(len(case["outputs"]))]
     node = helper.make_node(case["op"], names, outputs, **attributes)
     graph = helper.make_graph([node], "one", inputs, [], initializers)
-    opset = helper.make_opsetid("", OPSET.get(case["op"], 17))
+    opset = helper.make_opsetid("", OPSET.get(case["op"], NEWEST))
     return helper.make_model(graph, opset_imports=[opset])
 
 
@@ -52,6 +66,51 @@ def inferred(case):
         yield type_.elem_type, sizes if type_.HasField("shape") else "no shape"
 
 
+def default_of(attribute):
+    """None if it has none: the operator then says what follows from its absence."""
+    if not attribute.default_value.name:
+        return None
+    value = helper.get_attribute_value(attribute.default_value)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def equal(ours, theirs):
+    # ONNX has floats, weft doubles; an empty list, or a required value's, stands for no value.
+    if theirs is None:
+        return ours in ([], "", 0)
+    return abs(ours - theirs) < 1e-7 * abs(theirs) if isinstance(theirs, float) else ours == theirs
+
+
+def differences(name, ours):
+    """Between weft's definition and ONNX's schema, as lines of text."""
+    schema = onnx.defs.get_schema(name, OPSET.get(name, NEWEST), "")
+    not_taken = set()
+    for kind in ("inputs", "outputs"):
+        theirs = [(one.name, one.option.name) for one in getattr(schema, kind)]
+        taken = [one for one in theirs if one[0] in {mine[0] for mine in ours[kind]}]
+        not_taken |= {one[0] for one in theirs if one not in taken and one[0] not in ours["attributes"]}
+        # Outputs here are always made.
+        mine = [tuple(one) for one in ours[kind]]
+        if kind == "outputs":
+            mine, taken = [one[0] for one in mine], [one[0] for one in taken]
+        if mine != taken:
+            yield f"{name}: {kind} {mine}, ONNX {theirs}"
+    for key, mine in ours["attributes"].items():
+        if key in OWN_ATTRIBUTES.get(name, ()):
+            continue
+        if key not in schema.attributes:
+            yield f"{name}: ONNX has no attribute {key}"
+            continue
+        theirs = schema.attributes[key]
+        if not equal(mine["value"], default_of(theirs)):
+            yield f"{name}: {key} is {mine['value']!r} by default, ONNX {default_of(theirs)!r}"
+        if theirs.required and not mine["required"] and mine["value"] != []:
+            yield f"{name}: {key} is required in ONNX"
+    not_taken |= set(schema.attributes) - set(ours["attributes"])
+    if not_taken != NOT_TAKEN.get(name, set()):
+        yield f"{name}: not taken are {sorted(not_taken)}, not {sorted(NOT_TAKEN.get(name, ()))}"
+
+
 def main():
     lines = subprocess.run([sys.argv[1]], check=True, capture_output=True, text=True).stdout.splitlines()
     *cases, last = map(json.loads, lines)
@@ -62,11 +121,13 @@ def main():
         if ours != theirs:
             wrong += 1
             print(f"{case['op']} {case['attributes']} of {case['inputs']}: weft {ours}, ONNX {theirs}")
+    unlike = [line for name, ours in last["definitions"].items() for line in differences(name, ours)]
+    print("\n".join(unlike), end="\n" if unlike else "")
     missing = set(last["definitions"]) - {case["op"] for case in cases}
     if missing:
         print(f"not compared: {sorted(missing)}")
     print(f"{len(cases)} nodes compared with ONNX {onnx.__version__}, {wrong} differ")
-    return 1 if wrong or missing or not cases else 0
+    return 1 if wrong or unlike or missing or not cases else 0
 
 
 if __name__ == "__main__":
