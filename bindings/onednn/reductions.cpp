@@ -111,6 +111,15 @@ void reduce_rows(const Operands& operands, const Shape& reduced, bool is_max) {
   });
 }
 
+/// An integer need not hold the number of elements.
+template <typename T>
+T divided(T x, std::int64_t count) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(x / count);
+  else
+    return x / static_cast<T>(count);
+}
+
 void reduce(const Operands& operands, Reduction reduction) {
   const Shape reduced = reduced_shape(operands, 0);
   const Shape& x = operands.shape(0);
@@ -122,12 +131,7 @@ void reduce(const Operands& operands, Reduction reduction) {
     if (reduction != Reduction::mean) return;
     const auto count = x.elements() / reduced.elements();
     T* const y = reinterpret_cast<T*>(operands.output(0).data());
-    for (std::int64_t k = 0; k < reduced.elements(); ++k) {
-      if constexpr (std::is_integral_v<T>)
-        y[k] = static_cast<T>(y[k] / count);
-      else
-        y[k] /= static_cast<T>(count);
-    }
+    for (std::int64_t k = 0; k < reduced.elements(); ++k) y[k] = divided(y[k], count);
   });
 }
 
@@ -142,8 +146,7 @@ void spread(const Operands& operands, bool is_mean) {
     const T* const g = reinterpret_cast<const T*>(operands.input(0).data());
     T* const to = reinterpret_cast<T*>(result.data());
     for_each_row(x, reduced, [&](auto at, auto from, auto step, auto count) {
-      for (std::int64_t k = 0; k < count; ++k)
-        to[at + k] = static_cast<T>(g[from + k * step] / static_cast<T>(divisor));
+      for (std::int64_t k = 0; k < count; ++k) to[at + k] = divided(g[from + k * step], divisor);
     });
   });
 }
