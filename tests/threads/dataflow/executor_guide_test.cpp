@@ -1,6 +1,8 @@
 // docs/dataflow.md: the code that runs its graph compiles, and runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "tests/threads/dataflow/models.hpp"
@@ -62,6 +64,50 @@ TEST(ExecutorGuide, ShowsCodeThatRuns) {
   const std::string code = guide::file("tests/threads/dataflow/executor_guide_test.cpp");
   const auto block = guide::block_after("## Running");
   EXPECT_GT(block.size(), 8U);
+  for (const std::string& line : block) EXPECT_NE(code.find(line), std::string::npos) << line;
+}
+
+/// Writes a row for each number above 0, and returns how many.
+std::int64_t search(const Tensor& numbers, const Tensor& rows) {
+  std::int64_t found = 0;
+  for (const float one : numbers.as<float>())
+    if (one > 0) std::ranges::fill(rows.slice(0, found++, 1).as<float>(), one);
+  return found;
+}
+
+void find_rows(KernelCall& call) {
+  const std::int64_t most = call.input(0).shape()[0];
+  // clang-format off
+  Tensor found = call.allocate(DType::f32, {most, 4});
+  const std::int64_t rows = search(call.input(0), found);
+  call.give(0, found.slice(0, 0, rows));
+  // clang-format on
+}
+
+TEST(ExecutorGuide, ShowsAKernelThatFindsItsSize) {
+  Definitions definitions = Definitions::standard();
+  definitions.add({.name = "my.Search",
+                   .inputs = {{"X"}},
+                   .outputs = {{"Y"}},
+                   .infer = [](const Inference& in) {
+                     return std::vector<TensorType>{{in.dtype(0), PartialShape{kAnySize, 4}}};
+                   }});
+  tests::run_on(1, [&](World& world) {
+    Graph graph(definitions);
+    graph.place_next({0});
+    graph.fetch(graph.add("my.Search", {graph.feed("x", DType::f32, {5})}), "rows");
+    Kernels kernels;
+    kernels.add("my.Search", find_rows);
+    Executor executor(world, graph, kernels);
+    const Tensor x = executor.feed("x");
+    std::ranges::copy(std::array{1.0F, -1.0F, 2.0F, -2.0F, 3.0F}, x.as<float>().begin());
+    const Tensor rows = executor.run({{"x", x}}).value().at("rows");
+    EXPECT_EQ(rows.shape(), (Shape{3, 4}));
+    EXPECT_EQ(rows.as<float>()[11], 3.0F);
+  });
+  const std::string code = guide::file("tests/threads/dataflow/executor_guide_test.cpp");
+  const auto block = guide::block_after("### Kernels");
+  EXPECT_EQ(block.size(), 3U);
   for (const std::string& line : block) EXPECT_NE(code.find(line), std::string::npos) << line;
 }
 

@@ -20,8 +20,9 @@ inline std::string trimmed(const std::string& line) {
   return first == std::string::npos ? "" : line.substr(first);
 }
 
-/// The lines of the first code block after `heading` in docs/dataflow.md.
-inline std::vector<std::string> block_after(const std::string& heading) {
+/// The lines of a code block after `heading` in docs/dataflow.md: the first, or the one after `nth`
+/// others.
+inline std::vector<std::string> block_after(const std::string& heading, int nth = 0) {
   const std::string text = file("docs/dataflow.md");
   std::istringstream lines(text.substr(text.find(heading)));
   std::vector<std::string> block;
@@ -29,8 +30,10 @@ inline std::vector<std::string> block_after(const std::string& heading) {
   while (std::getline(lines, line)) {
     if (line.starts_with("    "))
       block.push_back(trimmed(line));
-    else if (!block.empty() && !line.empty())
-      break;
+    else if (!block.empty() && !line.empty()) {
+      if (nth-- == 0) break;
+      block.clear();
+    }
   }
   return block;
 }
