@@ -209,8 +209,9 @@ const PushSlot& TableState::push_slot(const char* operation) const {
 Status TableState::must_be_in_step(const char* operation) const noexcept {
   if (bsp_worker_ != nullptr) return {};
   return refuse(Code::bad_argument, [&] {
-    return bad_argument(operation, "this table's shards go on while workers compute",
-                        "call pull(); only a bsp table's parameters are read where they lie");
+    return bad_argument(
+        operation, "this table's shards go on while workers compute",
+        "call pull(); only the parameters of a bsp table without replicas are read where they lie");
   });
 }
 

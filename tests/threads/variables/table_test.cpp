@@ -168,7 +168,9 @@ TEST(TableVariablesOfAGraph, HaveTheTablesStalenessReplicasAndCompression) {
   // With one worker the order of pushes is fixed, so that equal runs have equal bits.
   std::vector<Job> jobs{{.ranks = 2, .servers = 1, .consistency = Consistency::ssp(1)},
                         {.ranks = 2, .servers = 1, .consistency = Consistency::async()},
+                        {.ranks = 2, .servers = 1, .consistency = Consistency::first(1)},
                         {.ranks = 3, .servers = 2, .compression = Compression::int8()},
+                        {.ranks = 3, .servers = 2, .compression = Compression::top_k(0.3F)},
                         {.ranks = 3, .servers = 2, .replicas = 2}};
   for (const Job& job : jobs)
     for (const char* fabric : {"shm", "tcp"}) {
@@ -222,7 +224,13 @@ TEST(TableVariablesOfAGraph, NeedVariablesThatTheGraphOnlyReads) {
 TEST(TableVariablesOfAGraph, AreNotViewedWhileWorkersAreOutOfStep) {
   const Job job{.ranks = 2, .servers = 1, .consistency = Consistency::ssp(1)};
   EXPECT_TRUE(tells(thrown_by([&] { losses(job, Loop::viewed); }), Code::bad_argument,
-                    {"only a bsp table's parameters are read where they lie"}));
+                    {"only the parameters of a bsp table without replicas are read"}));
+}
+
+TEST(TableVariablesOfAGraph, AreNotViewedOnReplicas) {
+  const Job job{.ranks = 3, .servers = 2, .replicas = 2};
+  EXPECT_TRUE(tells(thrown_by([&] { losses(job, Loop::viewed); }), Code::bad_argument,
+                    {"without replicas"}));
 }
 
 TEST(TableVariablesOfAGraph, AreNotViewedIfTheyAreSplit) {
