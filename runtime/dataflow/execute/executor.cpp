@@ -290,6 +290,7 @@ Executor::Executor(World& world, const Graph& graph, Kernels kernels,
 Executor::Executor(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&& other) noexcept {
+  if (this == &other) return *this;
   const Executor old(std::move(*this));
   state_ = std::move(other.state_);
   return *this;
@@ -325,7 +326,8 @@ void Executor::resume(std::uint64_t step) noexcept { state_->runner->set_step(st
 
 Result<Tensors> Executor::run(const Tensors& feeds, Deadline deadline) noexcept {
   return returned([&]() -> Result<Tensors> {
-    if (Status alive = state_->world.alive({}); alive.code() == Code::forked) return alive;
+    if (const Status alive = state_->world.alive({}); alive.code() == Code::forked)
+      return altered(alive, [](ErrorDetail& detail) { detail.operation = "run"; });
     Result<Tensors> fetched = state_->runner->run(state_->checked(feeds), deadline);
     if (fetched.ok()) state_->step_ends->tell_step();
     return fetched;
