@@ -55,5 +55,25 @@ TEST(Steps, KeepAFeedsAndAVariablesMemory) {
   });
 }
 
+TEST(Steps, GoOnInAnExecutorThatHasMoved) {
+  run_on(2, [](World& world) {
+    Executor first(world, one_edge(false), reference_kernels(), {.name = "first", .threads = 1});
+    const auto step_of = [&](Executor& executor, int step) {
+      const auto fetched = executor.run(feeds_of(executor, world.rank(), step));
+      EXPECT_TRUE(fetched.ok()) << fetched.status().text();
+    };
+    step_of(first, 0);
+    Executor second(std::move(first));
+    step_of(second, 1);
+    Executor third(world, one_edge(true), reference_kernels(), {.name = "third"});
+    third = std::move(second);  // which ends the other one
+    Executor& same = third;
+    third = std::move(same);
+    step_of(third, 2);
+    EXPECT_EQ(third.counters().steps, 3U);
+    const Executor again(world, one_edge(true), reference_kernels(), {.name = "third"});
+  });
+}
+
 }  // namespace
 }  // namespace weft::dataflow
