@@ -65,7 +65,14 @@ std::vector<Agreement::Place> Agreement::places() {
   Place own{world_.rank(), arena_room(world_)};
   for (const PathReport& path : world_.report().paths)
     if (path.fabric == "shm") own.host = std::min<std::int64_t>(own.host, path.peer);
-  return gather(own);
+  const Deadline until = deadline_.resolve(default_timeout(world_));
+  for (;;) try {
+      return gather(own);
+    } catch (const Error& error) {
+      // A rank had given this group up, and is about to try again.
+      if (error.code() != Code::closed || until.passed()) throw;
+      group_ = as_start([&] { return Collectives::open(world_, until); });
+    }
 }
 
 std::vector<std::string> Agreement::gather_texts(const std::vector<Word>& words,

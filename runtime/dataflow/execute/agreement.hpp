@@ -23,7 +23,7 @@ class Agreement {
     std::int64_t host = 0;  ///< the lowest rank that shares memory with it, itself perhaps
     ArenaRoom room{};
   };
-  /// Every rank's, by rank.
+  /// Every rank's, by rank. The first call after construction.
   std::vector<Place> places();
   /// Returns if all ranks have the same graph, name and way, and none has a problem. Throws
   /// `problem` if it is not ok, an Error with the code and text of another rank's problem,

@@ -94,6 +94,7 @@ struct Executor::State {
 
   /// The slots and signals that other ranks attach to. Nothing here waits for another rank.
   void expose(const ExecutorOptions& options) try {
+    own_name = Signal::expose(world, options.name + "/name");
     publications.emplace(world, plan, options.name);
     memory.emplace(world, program, *publications, options.sent);
     views = make_view_way(world, plan, options.name, *publications);
@@ -236,6 +237,7 @@ struct Executor::State {
 
   World& world;
   SentMemory sent = SentMemory::arena;
+  Signal own_name;                     ///< whose only use is that its name is taken
   bool is_by_slots = true;             ///< all edges that are not viewed
   std::optional<Agreement> agreement;  ///< stays, since its end sends messages
   const Kernels kernels;

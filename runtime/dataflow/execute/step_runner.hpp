@@ -70,7 +70,8 @@ class StepRunner {
   void call_helper();
   void wake_watcher();
   void complete(NodeId node);
-  /// News of a rank whose memory `node` has viewed. Then the memory may have been overwritten meanwhile.
+  /// News of a rank whose memory `node` has viewed. Then the memory may have been overwritten
+  /// meanwhile.
   std::optional<Neighbours::News> news_of_viewed(NodeId node) const noexcept;
   /// `node`: the one that failed, of the part of the rank at fault; -1: none in particular.
   void fail(const Status& status, NodeId node = -1);

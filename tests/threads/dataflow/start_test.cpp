@@ -40,6 +40,17 @@ ErrorDetail start_error(World& world, const ExecutorOptions& options) {
   return error;
 }
 
+TEST(ExecutorStart, TakesItsNameAlsoWithoutEdges) {
+  run_on(1, [&](World& world) {
+    const auto make = [&] { return Executor(world, Graph(), {}); };
+    {
+      const Executor first = make();
+      EXPECT_TRUE(tells(thrown_by(make), Code::duplicate_name, {"executor 'graph' already"}));
+    }
+    EXPECT_EQ(thrown_by(make).code, Code::ok);
+  });
+}
+
 TEST(ExecutorStart, TellsAllRanksOfANameThatIsTaken) {
   for (const EdgeWay way : {EdgeWay::views, EdgeWay::slots})
     run_on(2, [&](World& world) {
