@@ -130,11 +130,17 @@ void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
   if (spin_) policy = {.spin = *spin_};
   policy.barrier_before_sleep = policy.spin.count() > 0 && os::joins_global_barriers();
   waiter.set_policy(policy);
+  ring_needs_fence_.store(!policy.barrier_before_sleep, std::memory_order_relaxed);
 }
 
 void LocalRank::ring() noexcept {
   if (Sleeper* sleeper = waiter.sleeper()) return sleeper->wake();
-  full_barrier();
+  if (ring_needs_fence_.load(std::memory_order_relaxed))
+    full_barrier();
+  else
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper brings the barrier
+  if (!bell().wanted()) [[likely]]
+    return;
   if (!bell().ring()) return;
   const std::uint64_t one = 1;
   (void)!::write(bell_event_.get(), &one, sizeof one);

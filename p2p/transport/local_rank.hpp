@@ -70,7 +70,8 @@ class LocalRank : public RankSettings, public RankMemory {
   std::atomic<bool> service_wanted{false};
 
   /// Wakes this rank's own waiting threads, and its progress thread if that sleeps. They see all
-  /// that the caller stored before: the call has the barrier that the doorbell needs. Any thread.
+  /// that the caller stored before: the call, or else falling asleep, has the barrier that the
+  /// doorbell needs. Any thread.
   void ring() noexcept;
 
   /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose stats segment is held
@@ -83,6 +84,7 @@ class LocalRank : public RankSettings, public RankMemory {
   const std::atomic<std::uint32_t>& unforked_;          ///< the mapper's fork mark
   OwnedBlock bell_block_;
   os::Fd bell_event_;
+  std::atomic<bool> ring_needs_fence_{true};  ///< or those who fall asleep have the barrier
 
  public:
   Waiter waiter;

@@ -10,6 +10,42 @@
 
 namespace weft::p2p {
 
+class NotificationTable::Arriving {
+ public:
+  explicit Arriving(NotificationTable& table) noexcept
+      : table_(table), quick_(table.options_.one_at_a_time && table.arriving_.enter()) {
+    if (!quick_) table_.mutex_.lock();
+  }
+  ~Arriving() {
+    if (quick_)
+      table_.arriving_.leave();
+    else
+      table_.mutex_.unlock();
+  }
+  Arriving(const Arriving&) = delete;
+  Arriving& operator=(const Arriving&) = delete;
+
+ private:
+  NotificationTable& table_;
+  const bool quick_;
+};
+
+class NotificationTable::Change {
+ public:
+  explicit Change(NotificationTable& table) noexcept : table_(table), lock_(table.mutex_) {
+    if (table_.options_.one_at_a_time) table_.arriving_.begin_change();
+  }
+  ~Change() {
+    if (table_.options_.one_at_a_time) table_.arriving_.end_change();
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  NotificationTable& table_;
+  const std::lock_guard<std::mutex> lock_;
+};
+
 // Runs are counted from 0; `options_.first` is added where an index travels.
 
 std::uint32_t NotificationTable::take_run(std::uint32_t count) {
@@ -33,7 +69,7 @@ std::uint32_t NotificationTable::take_run(std::uint32_t count) {
 }
 
 std::uint32_t NotificationTable::add(const ExpectedWords& words) {
-  const std::lock_guard lock(mutex_);
+  const Change change(*this);
   const std::uint32_t count = words.in_turn ? 1 : words.count;
   const std::uint32_t first = take_run(count);
   for (std::uint32_t i = 0; i < count; ++i)
@@ -48,7 +84,7 @@ std::uint32_t NotificationTable::add(const ExpectedWords& words) {
 }
 
 void NotificationTable::remove(std::uint32_t index) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Change change(*this);
   const std::uint32_t first = index - options_.first;
   const auto run = runs_.find(first);
   if (run == runs_.end()) return;
@@ -115,7 +151,7 @@ void NotificationTable::set(Word& word, std::uint64_t sequence) noexcept {
   std::byte* place =
       word.ring == 0 ? word.place : word.place + (sequence - 1) % word.ring * word.stride;
   word.last = sequence;
-  reinterpret_cast<std::atomic<std::uint64_t>*>(place)->store(sequence, std::memory_order_seq_cst);
+  reinterpret_cast<std::atomic<std::uint64_t>*>(place)->store(sequence, std::memory_order_release);
 }
 
 NotificationTable::Arrival NotificationTable::set_next(Word& word,
@@ -133,14 +169,14 @@ NotificationTable::Arrival NotificationTable::set_next(Word& word,
 
 NotificationTable::Arrival NotificationTable::arrived(std::uint32_t index,
                                                       std::uint64_t sequence) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Arriving arriving(*this);
   Word* word = find(index);
   return word == nullptr ? Arrival::unknown : set_next(*word, sequence);
 }
 
 NotificationTable::Arrival NotificationTable::arrived(std::uint32_t index,
                                                       ShortSequence sequence) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Arriving arriving(*this);
   Word* word = find(index);
   if (word == nullptr) return Arrival::unknown;
   if (word->passed == nullptr) return set_next(*word, sequence.near(known(*word)));
@@ -152,7 +188,7 @@ NotificationTable::Arrival NotificationTable::arrived(std::uint32_t index,
 NotificationTable::Arrival NotificationTable::piece_arrived(std::uint32_t index,
                                                             ShortSequence sequence,
                                                             int queue_pair) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Arriving arriving(*this);
   Word* word = find(index);
   if (word == nullptr) return Arrival::unknown;
   if (word->passed != nullptr) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "p2p/transport/put_work.hpp"
+#include "p2p/transport/quick_use.hpp"
 
 namespace weft::p2p {
 
@@ -58,6 +59,9 @@ class NotificationTable {
     std::uint32_t first = 0;         ///< index of the first word
     std::uint32_t most = 1U << 20U;  ///< words
     int queue_pairs = 1;             ///< that a put in pieces comes by
+    /// arrived() and piece_arrived() are called by one thread at a time, as one that holds a lock
+    /// of its own does: they take none then, unless words are added or removed at that moment.
+    bool one_at_a_time = false;
   };
   NotificationTable() : NotificationTable(Options{}) {}
   explicit NotificationTable(Options options) noexcept : options_(options) {}
@@ -75,7 +79,8 @@ class NotificationTable {
   bool expects(std::uint32_t index) const noexcept;
 
   enum class Arrival : std::uint8_t { set, partly, unknown, out_of_turn };
-  /// The payload of a put has arrived: sets its word.
+  /// The payload of a put has arrived: sets its word. The caller rings the rank's doorbell
+  /// afterwards, whose barrier makes the word visible to those that fall asleep.
   Arrival arrived(std::uint32_t index, std::uint64_t sequence) noexcept;
   /// The same where only the low bits of the sequence travelled.
   Arrival arrived(std::uint32_t index, ShortSequence sequence) noexcept;
@@ -93,6 +98,10 @@ class NotificationTable {
     /// For puts in pieces: the last sequence that each queue pair brought.
     std::unique_ptr<std::array<std::uint64_t, kMaxQueuePairs>> brought{};
   };
+  /// Excludes changes while a word is set.
+  class Arriving;
+  /// Excludes all else, for a change.
+  class Change;
   std::uint32_t take_run(std::uint32_t count);
   /// Null: no such word is expected.
   Word* find(std::uint32_t index) noexcept;
@@ -102,6 +111,7 @@ class NotificationTable {
   static std::uint64_t known(const Word& word) noexcept;
 
   const Options options_;
+  QuickUse arriving_;  ///< with Options::one_at_a_time
   mutable std::mutex mutex_;
   std::vector<Word> words_;
   std::map<std::uint32_t, std::uint32_t> runs_;  ///< in use: count by first index

@@ -220,7 +220,7 @@ int QueuePair::post_receives() noexcept {
                    .sg_list = &places[i],
                    .num_sge = 1};
   }
-  receives_.out.fetch_add(receives_.used_count, std::memory_order_release);
+  receives_.count_out(static_cast<int>(receives_.used_count));
   ibv_recv_wr* bad = nullptr;
   const int error = device_.verbs().post_recv(handle_.get(), receives.data(), &bad);
   if (error != 0) return error;
@@ -240,7 +240,7 @@ void QueuePair::completed(const ibv_wc& completion) noexcept {
     return;
   }
   if (is_receive)
-    receives_.out.fetch_sub(1, std::memory_order_release);
+    receives_.count_out(-1);
   else
     flushed(completion.wr_id);
   sends_ended_ = true;
@@ -274,7 +274,7 @@ void QueuePair::received(const ibv_wc& completion) noexcept {
   receives_.seen.store(receives_.seen.load(std::memory_order_relaxed) + 1,
                        std::memory_order_release);
   receives_.used[receives_.used_count++] = slot;
-  receives_.out.fetch_sub(1, std::memory_order_release);
+  receives_.count_out(-1);
 }
 
 void QueuePair::repost_receives() noexcept {

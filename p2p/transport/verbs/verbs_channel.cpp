@@ -34,7 +34,9 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, std::vector<Link> links)
       links_(std::move(links)),
       per_link_(pairs_per_link(rank.rails.options(), links_)),
       expected_({.most = Immediate::kMaxIndex + 1,
-                 .queue_pairs = static_cast<int>(per_link_ * links_.size())}) {
+                 .queue_pairs = static_cast<int>(per_link_ * links_.size()),
+                 // The holder of the completion queue's lock sets the words.
+                 .one_at_a_time = per_link_ * links_.size() == 1}) {
   capabilities_.words_take_requests = true;
   capabilities_.peer_reaches_adopted = true;
   capabilities_.queue_pairs = 0;  // until they are made

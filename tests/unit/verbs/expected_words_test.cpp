@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "p2p/transport/verbs/immediate.hpp"
@@ -258,6 +260,61 @@ void bring_in_pieces(int pairs, std::uint64_t puts, bool in_turn, std::mt19937_6
       ASSERT_NE(words[shown % depth], shown + 1) << "shown too early";
     }
   }
+}
+
+/// As a channel with one queue pair has it: the holder of the queue's lock sets the words.
+NotificationTable::Options for_one_at_a_time() {
+  return {.most = Immediate::kMaxIndex + 1, .one_at_a_time = true};
+}
+
+TEST(WordsThatOneThreadSets, KeepTheirTurnsWhileOthersComeAndGo) {
+  NotificationTable table(for_one_at_a_time());
+  Words words(5);
+  const std::uint32_t signal = table.add(words.expected(true));
+  std::atomic<bool> over{false};
+  std::thread sets([&] {
+    for (std::uint64_t n = 1; n <= 20'000 || !over.load(); ++n)
+      if (arrived(table, of(signal, n), 0) != Arrival::set) {
+        ADD_FAILURE() << n;
+        return;
+      }
+  });
+  Words others(16);
+  std::vector<std::uint32_t> added;
+  for (int round = 0; round < 300; ++round) {
+    added.push_back(table.add(others.expected(false)));  // the table grows and moves
+    if (round % 3 == 0) {
+      table.remove(added.front());
+      added.erase(added.begin());
+    }
+  }
+  over.store(true);
+  sets.join();
+}
+
+TEST(WordsThatOneThreadSets, AreNotTouchedOnceTheyWereRemoved) {
+  NotificationTable table(for_one_at_a_time());
+  std::atomic<std::uint32_t> index{~0U};
+  std::atomic<bool> over{false};
+  std::thread sets([&] {
+    while (!over.load()) {
+      const std::uint32_t signal = index.load();
+      for (std::uint64_t n = 1; n <= 8; ++n) (void)arrived(table, of(signal, n), 0);
+    }
+  });
+  for (int round = 0; round < 2000; ++round) {
+    auto words = std::make_unique<Words>(4);
+    const std::uint32_t signal = table.add(words->expected(true));
+    index.store(signal);
+    if (round % 4 == 0) std::this_thread::yield();
+    table.remove(signal);
+    const std::uint64_t sum = (*words)[0] + (*words)[1] + (*words)[2] + (*words)[3];
+    std::this_thread::yield();
+    EXPECT_EQ((*words)[0] + (*words)[1] + (*words)[2] + (*words)[3], sum) << round;
+    // The next ones may get the same memory.
+  }
+  over.store(true);
+  sets.join();
 }
 
 TEST(APutInPieces, ShowsWithItsLastPieceInWhateverOrderTheyCome) {
