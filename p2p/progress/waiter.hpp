@@ -115,10 +115,12 @@ class Waiter {
   void show_on(stats::Waits* waits) noexcept { waits_ = waits; }
   /// Polls all fabrics. True if anything arrived or can now be sent.
   bool poll() const noexcept {
-    bool moved = false;
-    if (poller_ != nullptr) [[unlikely]]
-      both([&](Poller& poller) { moved = poller.poll() || moved; });
-    return moved;
+    if (poller_ == nullptr) [[likely]]
+      return false;
+    const bool moved = poller_->poll();
+    if (second_poller_ == nullptr) [[likely]]
+      return moved;
+    return second_poller_->poll() || moved;
   }
   /// Polls all fabrics, for a caller that does not wait.
   void poll_once() const noexcept {
@@ -152,9 +154,22 @@ class Waiter {
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
-  /// Polls without a pause up to kHardPolls times: most awaited data comes within a few hundred
-  /// polls. Returns false at once where `spin` is 0, because polling would keep the awaited rank
-  /// from running, and at `until` at the latest.
+  /// Polls without a pause or a look at the clock, up to kPollsPerClock times: for a wait by the
+  /// default deadline, of which these few microseconds are no part yet. Returns false at once where
+  /// `spin` is 0, because polling would keep the awaited rank from running.
+  template <typename Ready>
+  bool comes_soon(const Ready& ready) const noexcept {
+    if (policy_.spin.count() == 0) return false;
+    const std::uint32_t slow_before = slow_polls();
+    for (int i = 0; i < kPollsPerClock && slow_polls() == slow_before; ++i) {
+      poll();
+      progress_registry_.progress(true);
+      if (ready()) return true;
+    }
+    return false;
+  }
+  /// The same kHardPolls times, and at `until` at the latest: most awaited data comes within a few
+  /// hundred polls.
   template <typename Ready>
   bool comes_at_once(const Ready& ready, Clock::time_point until) const noexcept {
     if (policy_.spin.count() == 0) return false;
@@ -174,9 +189,10 @@ class Waiter {
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline,
                const About& about = {}) const noexcept {
     if (ready()) return WaitEnd::ready;
-    const auto until = deadline.resolve(default_timeout_).when();
-    if (!deadline.is_default() && sleeper_ == nullptr && Clock::now() >= until)
+    if (!deadline.is_default() && sleeper_ == nullptr && deadline.passed())
       return check_once(ready, broken);
+    if (deadline.is_default() && comes_soon(ready)) return WaitEnd::ready;
+    const auto until = deadline.resolve(default_timeout_).when();
     if (comes_at_once(ready, until)) return WaitEnd::ready;
     return wait_on(ready, broken, until, about);
   }

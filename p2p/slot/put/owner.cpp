@@ -46,30 +46,37 @@ Status PutOwner::await(std::uint64_t wanted, Deadline deadline) noexcept {
   if (seen < wanted && buffers_.has_tails()) [[unlikely]]
     seen = buffers_.sequence_at(buffer_);
   if (seen < wanted) {
-    const auto arrived = [&] { return buffers_.sequence_at(buffer_) >= wanted; };
-    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-    if (!may_put_credit_off() || received_ - credits_.reported() >= credits_.when_pressed() ||
-        !local_.waiter.comes_at_once(arrived, until.when()))
-      flush_credit();
-    const auto broken = [this] { return this->broken(); };
-    const auto about = [&] { return waits_for(wanted); };
-    WaitEnd end = WaitEnd::ready;
-    if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
-      // The next event is an attach: this thread may as well handle it.
-      const auto attached = [&] { return arrived() || writer_.load() != nullptr; };
-      const auto helped = [&] {
-        if (!attached()) local_.progress.help();
-        return attached();
-      };
-      end = local_.waiter.wait(helped, broken, until, about);
-    }
-    if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until, about);
-    if (end != WaitEnd::ready) return wait_failure(end, wanted);
+    if (Status status = await_arrival(wanted, deadline); !status.ok()) [[unlikely]]
+      return status;
     seen = buffers_.sequence_at(buffer_);
   }
   if (seen != wanted) [[unlikely]]
     return wrong_arrival(wanted, seen);
   return {};
+}
+
+Status PutOwner::await_arrival(std::uint64_t wanted, Deadline deadline) noexcept {
+  const auto arrived = [&] { return buffers_.sequence_at(buffer_) >= wanted; };
+  const bool is_pressed =
+      !may_put_credit_off() || received_ - credits_.reported() >= credits_.when_pressed();
+  if (is_pressed) flush_credit();
+  if (deadline.is_default() && local_.waiter.comes_soon(arrived)) return {};
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  if (!is_pressed && !local_.waiter.comes_at_once(arrived, until.when())) flush_credit();
+  const auto broken = [this] { return this->broken(); };
+  const auto about = [&] { return waits_for(wanted); };
+  WaitEnd end = WaitEnd::ready;
+  if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
+    // The next event is an attach: this thread may as well handle it.
+    const auto attached = [&] { return arrived() || writer_.load() != nullptr; };
+    const auto helped = [&] {
+      if (!attached()) local_.progress.help();
+      return attached();
+    };
+    end = local_.waiter.wait(helped, broken, until, about);
+  }
+  if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until, about);
+  return end == WaitEnd::ready ? Status{} : wait_failure(end, wanted);
 }
 
 Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {

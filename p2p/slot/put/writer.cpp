@@ -81,7 +81,9 @@ Status PutWriter::move(Moving& moving) noexcept {
     prepared_ = moving.ticket != 0 ? moving.ticket : pending_.next();
     return {};
   }
-  if (work.posted != 0) [[unlikely]]
+  // Where its source is free again, most often nothing of a put is left to be followed.
+  const bool ends_later = moving.until == Until::delivered && !dynamic();
+  if (work.posted != 0 && (!work.source_is_free || ends_later)) [[unlikely]]
     moving = start_put(moving, work);
   credits_.count_put(sequence);
   target_.index = target_.index + 1 == spec_.depth ? 0 : target_.index + 1;

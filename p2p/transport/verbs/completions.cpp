@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 
 #include "base/fail.hpp"
@@ -39,6 +40,7 @@ void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NO
 
 Completions::Completions(Device& device, LocalRank& local, ProgressThread& progress, int peers)
     : device_(device),
+      verbs_(device.verbs()),
       local_(local),
       progress_(progress),
       inline_(device.options().completion_queues == 0),
@@ -188,35 +190,41 @@ QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
 
 int Completions::poll(Queue& queue) noexcept {
   std::array<ibv_wc, kBatch> done;  // written by poll_cq as far as it says
-  const int count = device_.verbs().poll_cq(queue.cq.get(), kBatch, done.data());
-  for (int i = 0; i < count; ++i) {
-    const ibv_wc& wc = done[static_cast<std::size_t>(i)];
-    if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
-  }
-  if (count <= 0) {
-    // A thread that waits for what has come goes on with it before this is done.
-    for (QueuePair* pair : queue.owing) pair->repost_receives();
-    queue.owing.clear();
+  const int count = verbs_.poll_cq(queue.cq.get(), kBatch, done.data());
+  if (count > 0) {
+    handle(queue, {done.data(), static_cast<std::size_t>(count)});
     return count;
   }
+  if (queue.owing.empty()) [[likely]]
+    return count;
+  // A thread that waits for what has come goes on with it before this is done.
+  for (QueuePair* pair : queue.owing) pair->repost_receives();
+  queue.owing.clear();
+  return count;
+}
+
+void Completions::handle(Queue& queue, std::span<const ibv_wc> done) noexcept {
+  for (const ibv_wc& wc : done)
+    if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
   // Queue pairs are told once all completions were taken; most often it is one.
   QueuePair* batch_done = nullptr;
-  for (int i = 0; i < count; ++i) {
-    const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
-    if (batch_done != nullptr && batch_done->address().number == number) continue;
-    batch_done = pair_of(queue, number);
+  for (const ibv_wc& wc : done) {
+    if (batch_done != nullptr && batch_done->address().number == wc.qp_num) continue;
+    batch_done = pair_of(queue, wc.qp_num);
     if (batch_done == nullptr) continue;
     if (batch_done->on_batch_done() &&
         std::ranges::find(queue.owing, batch_done) == queue.owing.end())
       queue.owing.push_back(batch_done);
   }
   local_.ring();
-  return count;
 }
 
 bool Completions::try_poll(Queue& queue) noexcept {
-  const std::unique_lock lock(queue.mutex, std::try_to_lock);
-  if (lock.owns_lock()) return poll(queue) > 0;
+  if (queue.mutex.try_lock()) [[likely]] {
+    const int count = poll(queue);
+    queue.mutex.unlock();
+    return count > 0;
+  }
   // Another thread polls: the progress thread need not be woken for it.
   polled_.store(true, std::memory_order_relaxed);
   return false;
@@ -310,8 +318,7 @@ void Completions::run(Queue& queue) noexcept {
     const auto until = Clock::now() + spin;
     bool busy = false;
     do {
-      const std::lock_guard lock(queue.mutex);
-      busy = poll(queue) > 0 || busy;
+      busy = try_poll(queue) || busy;
       relax();
     } while (spin.count() > 0 && !stopping_.load() && Clock::now() < until);
     if (busy || !arm(queue)) continue;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -16,6 +16,7 @@
 #include "p2p/progress/progress_thread.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/verbs/device/device.hpp"
+#include "p2p/transport/verbs/poll_lock.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -67,7 +68,7 @@ class Completions final : public Poller {
     CompletionEvents events;
     CompletionQueue cq;
     int depth = 0;
-    std::mutex mutex;  ///< held while its completions are handled
+    PollLock mutex;  ///< held while its completions are handled
     std::unordered_map<std::uint32_t, QueuePair*> pairs;  ///< by number
     QueuePair* last = nullptr;                            ///< the one whose completion came last
     std::vector<QueuePair*> owing;  ///< perhaps: those with receives to be posted again
@@ -85,6 +86,7 @@ class Completions final : public Poller {
   /// With the queue's lock held. How many completions there were.
   static QueuePair* pair_of(Queue& queue, std::uint32_t number) noexcept;
   int poll(Queue& queue) noexcept;
+  void handle(Queue& queue, std::span<const ibv_wc> done) noexcept;
   bool try_poll(Queue& queue) noexcept;
   /// False: there may be more completions, for which no event will be raised.
   bool arm(Queue& queue) noexcept;
@@ -95,6 +97,7 @@ class Completions final : public Poller {
   void run(Queue& queue) noexcept;
 
   Device& device_;
+  Verbs& verbs_;
   LocalRank& local_;
   ProgressThread& progress_;
   const bool inline_;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace weft::p2p {
 namespace {
 
@@ -63,6 +65,27 @@ TEST(Waiter, PollsNoLongerThanToItsDeadline) {
   // The waiter reads the clock once in 64 polls.
   EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(500))), WaitEnd::timeout);
   EXPECT_LE(slow.polls, 3 * 64);
+}
+
+/// Counts how often a thread reads the clock.
+struct CountedClock final : ClockSource {
+  CountedClock() : before(set_clock_source(this)) {}
+  ~CountedClock() override { set_clock_source(before); }
+  Clock::time_point now() const noexcept override {
+    ++reads;
+    return std::chrono::steady_clock::now();
+  }
+  mutable int reads = 0;
+  const ClockSource* const before;
+};
+
+TEST(Waiter, ReadsNoClockForWhatComesWithinAFewPolls) {
+  Doorbell bell{};
+  Waiter waiter(bell, {.spin = WaitPolicy::kSpin}, milliseconds(100));
+  const CountedClock clock;
+  int looks = 0;
+  EXPECT_EQ(waiter.wait([&] { return ++looks == 60; }, [] { return false; }, {}), WaitEnd::ready);
+  EXPECT_EQ(clock.reads, 0);
 }
 
 TEST(Waiter, ReadsTheClockAfterASlowPoll) {
