@@ -17,7 +17,11 @@ namespace {
 
 constexpr std::uint32_t kWantedInline = 128;
 constexpr std::uint32_t kWantedPieces = 16;
-constexpr std::uint32_t kReportEvery = QueuePair::kReceives / 4;
+constexpr std::uint32_t kRepostEvery = QueuePair::kReceives / 4;
+/// Of receives that the peer does not know of: a report goes along with the next post, or alone.
+/// The peer has the rest meanwhile, so that it need not wait for one.
+constexpr std::uint32_t kReportAlong = QueuePair::kReceives * 3 / 8;
+constexpr std::uint32_t kReportAlone = QueuePair::kReceives / 2;
 
 std::atomic<std::uint64_t>& word_at(std::byte* place) noexcept {
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(place);
@@ -146,12 +150,22 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
     work->wr_id = ++request;
     last = work;
   }
+  Report report;
+  ibv_send_wr* const callers_last = last;
+  const bool reports = takes_report(requests);
+  if (reports) [[unlikely]] {
+    make_report(report, ++requests);
+    report.work.wr_id = ++request;
+    last->next = &report.work;
+    last = &report.work;
+  }
   // One completion under way is enough to find out how far the queue has got.
   const bool none_asked = signaled_ <= ended_.load(std::memory_order_relaxed);
   const bool signal = (lent && none_asked) || request - signaled_ >= signal_every();
   if (signal) last->send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   const int error = device_.verbs().post_send(handle_.get(), chain, &bad);
+  callers_last->next = nullptr;
   if (error != 0) {
     if (bad == nullptr || bad == chain) return error;
     // Part of it went out: the rest can't be taken back, so the path is given up.
@@ -160,6 +174,8 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
     return EIO;
   }
   posted_.store(before + requests, std::memory_order_release);
+  if (reports) [[unlikely]]
+    receives_.reported.store(report.count + kReceives, std::memory_order_relaxed);
   if (signal) signaled_ = request;
   if (lent) lent_.store(request, std::memory_order_relaxed);
   // No other thread writes it: no need for an atomic addition.
@@ -286,13 +302,13 @@ void QueuePair::repost_receives() noexcept {
     to_error();  // the flush tells the channel
     return;
   }
-  if (receives_unreported() >= kReportEvery) report_receives();
+  if (receives_unreported() >= kReportAlone) report_receives();
 }
 
 bool QueuePair::on_batch_done() noexcept {
-  if (receives_.used_count >= kReportEvery)
+  if (receives_.used_count >= kRepostEvery)
     repost_receives();
-  else if (receives_unreported() >= kReportEvery)  // there was no room for it before
+  else if (receives_unreported() >= kReportAlone)  // there was no room for it before
     report_receives();
   if (std::exchange(sends_ended_, false)) {
     // Requests posted while a completion was under way end unseen, unless one more is asked for.
@@ -307,24 +323,39 @@ bool QueuePair::on_batch_done() noexcept {
   return receives_.used_count != 0;
 }
 
+bool QueuePair::takes_report(std::uint32_t requests) const noexcept {
+  if (receives_unreported() < kReportAlong) return false;
+  const std::uint64_t under_way =
+      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+  return under_way + requests + kReserve < options_.depth;
+}
+
+void QueuePair::make_report(Report& report, std::uint32_t requests) noexcept {
+  report.count = receives_.posted.load(std::memory_order_acquire);
+  const auto [word, key] = next_word(requests);
+  *word = report.count;
+  report.place = {reinterpret_cast<std::uint64_t>(word), sizeof *word, key};
+  report.work = {};
+  report.work.opcode = IBV_WR_RDMA_WRITE;
+  report.work.sg_list = &report.place;
+  report.work.num_sge = 1;
+  if (limits_.max_inline >= sizeof *word) report.work.send_flags = IBV_SEND_INLINE;
+  report.work.wr.rdma.remote_addr = peer_.receives.address;
+  report.work.wr.rdma.rkey = peer_.receives.key;
+}
+
 void QueuePair::report_receives() noexcept {
   const std::lock_guard lock(mutex_);
   if (!connected_.load(std::memory_order_acquire)) return;
+  if (receives_unreported() < kReportAlone) return;  // a post has taken it along
   const std::uint64_t under_way =
       posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
   if (under_way + 2 > options_.depth) return;  // tried again when something has ended
-  const std::uint64_t count = receives_.posted.load(std::memory_order_acquire);
-  const auto [word, key] = next_word(1);
-  *word = count;
-  ibv_sge place{reinterpret_cast<std::uint64_t>(word), sizeof count, key};
-  ibv_send_wr work{};
-  work.opcode = IBV_WR_RDMA_WRITE;
-  work.sg_list = &place;
-  work.num_sge = 1;
-  if (limits_.max_inline >= sizeof count) work.send_flags = IBV_SEND_INLINE;
-  work.wr.rdma.remote_addr = peer_.receives.address;
-  work.wr.rdma.rkey = peer_.receives.key;
-  if (post(&work, 1, 0, false) == 0) receives_.reported = count + kReceives;
+  Report report;
+  make_report(report, 1);
+  // Counted first, so that the post takes no other along.
+  const std::uint64_t before = receives_.reported.exchange(report.count + kReceives);
+  if (post(&report.work, 1, 0, false) != 0) receives_.reported = before;
 }
 
 }  // namespace weft::p2p::verbs

@@ -82,7 +82,8 @@ class QueuePair {
   std::mutex& mutex() noexcept { return mutex_; }
   /// Whether `requests` work requests, of which `notifications` notify the peer, may be posted now.
   bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept;
-  /// Posts a chain; wr_id and signalling are set here. `lent`: a caller will ask for its end.
+  /// Posts a chain; wr_id and signalling are set here. `lent`: a caller will ask for its end. A
+  /// report of receives may go along behind it, and then counts among what was posted.
   /// Returns 0 or an errno; with ENOMEM nothing was posted, and it may be tried again.
   int post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
            bool lent) noexcept;
@@ -149,8 +150,19 @@ class QueuePair {
   int post_receives() noexcept;
   void received(const ibv_wc& completion) noexcept;
   std::uint64_t receives_unreported() const noexcept {
-    return receives_.posted.load(std::memory_order_relaxed) + kReceives - receives_.reported;
+    return receives_.posted.load(std::memory_order_acquire) + kReceives -
+           receives_.reported.load(std::memory_order_relaxed);
   }
+  /// A request that tells the peer how many receives have been posted for it.
+  struct Report {
+    std::uint64_t count = 0;
+    ibv_sge place;
+    ibv_send_wr work;
+  };
+  /// With the lock held, for the last of the `requests` posted next.
+  void make_report(Report& report, std::uint32_t requests) noexcept;
+  /// With the lock held: whether one goes along with the `requests` posted next.
+  bool takes_report(std::uint32_t requests) const noexcept;
   void report_receives() noexcept;
 
   Device& device_;
@@ -197,8 +209,8 @@ class QueuePair {
     std::array<std::uint32_t, kReceives> used{};  ///< slots of receives to post again
     std::uint32_t used_count = 0;
     std::atomic<std::uint64_t> posted{0};
-    std::uint64_t reported = 0;         ///< that the peer was told of; guarded by the mutex
-    std::atomic<std::uint32_t> out{0};  ///< posted, and not completed
+    std::atomic<std::uint64_t> reported{0};  ///< that the peer was told of; with the mutex held
+    std::atomic<std::uint32_t> out{0};       ///< posted, and not completed
 
     /// One thread at a time writes it: no need for an atomic addition.
     void count_out(int more) noexcept {
