@@ -61,7 +61,7 @@ struct WordText {
 /// A count with one writer at a time, so that adding needs no locked instruction on the data path.
 class Counter {
  public:
-  void add(std::uint64_t amount) noexcept {
+  [[gnu::always_inline]] void add(std::uint64_t amount) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }

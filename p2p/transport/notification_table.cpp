@@ -107,7 +107,8 @@ void NotificationTable::remove(std::uint32_t index) noexcept {
   runs_.erase(run);
 }
 
-NotificationTable::Word* NotificationTable::find(std::uint32_t index) noexcept {
+[[gnu::always_inline]] inline NotificationTable::Word* NotificationTable::find(
+    std::uint32_t index) noexcept {
   const std::uint32_t at = index - options_.first;
   return at < words_.size() && words_[at].place != nullptr ? &words_[at] : nullptr;
 }
@@ -141,21 +142,22 @@ bool NotificationTable::expects(std::uint32_t index) const noexcept {
   return find(index) != nullptr;
 }
 
-std::uint64_t NotificationTable::known(const Word& word) noexcept {
+[[gnu::always_inline]] inline std::uint64_t NotificationTable::known(const Word& word) noexcept {
   if (word.ring != 0) return word.last;
   return reinterpret_cast<const std::atomic<std::uint64_t>*>(word.place)
       ->load(std::memory_order_relaxed);
 }
 
-void NotificationTable::set(Word& word, std::uint64_t sequence) noexcept {
+[[gnu::always_inline]] inline void NotificationTable::set(Word& word,
+                                                          std::uint64_t sequence) noexcept {
   std::byte* place =
       word.ring == 0 ? word.place : word.place + (sequence - 1) % word.ring * word.stride;
   word.last = sequence;
   reinterpret_cast<std::atomic<std::uint64_t>*>(place)->store(sequence, std::memory_order_release);
 }
 
-NotificationTable::Arrival NotificationTable::set_next(Word& word,
-                                                       std::uint64_t sequence) noexcept {
+[[gnu::always_inline]] inline NotificationTable::Arrival NotificationTable::set_next(
+    Word& word, std::uint64_t sequence) noexcept {
   const std::uint64_t before = known(word);
   if (word.ring != 0) {
     if (sequence != before + 1) return Arrival::out_of_turn;

@@ -24,14 +24,14 @@ class UseGate {
 
   /// False once shut; then there is nothing to leave. May be entered again while inside. Writes
   /// made before the gate was opened are seen inside.
-  bool enter() noexcept {
+  [[gnu::always_inline]] bool enter() noexcept {
     inside_.store(inside_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     os::light_barrier();
     if (state_.load(std::memory_order_acquire) == State::open) return true;
     leave();
     return false;
   }
-  void leave() noexcept {
+  [[gnu::always_inline]] void leave() noexcept {
     inside_.store(inside_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
     os::light_barrier();
     if (state_.load(std::memory_order_acquire) == State::shut) drained_if_empty();

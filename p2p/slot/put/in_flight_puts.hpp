@@ -35,7 +35,9 @@ class InFlightPuts {
     packs_.reserve(most + 1);
   }
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
-  bool full() const noexcept { return !empty() && count() == in_flight_.size(); }
+  [[gnu::always_inline]] bool full() const noexcept {
+    return !empty() && count() == in_flight_.size();
+  }
 
   /// Requires !full(), and a ticket above those before it.
   InFlightPut& begin(std::uint64_t ticket, std::uint64_t posted, bool awaited) noexcept {

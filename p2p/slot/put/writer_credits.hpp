@@ -24,15 +24,12 @@ class WriterCredits {
   /// Whether a put has a buffer to go to. `word` is where the owner writes credits.
   [[gnu::always_inline]] bool has_credit(const std::atomic<std::uint64_t>& word) noexcept {
     const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
-    const auto has_room = [&] {
-      const std::uint64_t released = released_.load(std::memory_order_relaxed);
-      return released >= sent || sent - released < depth_;
-    };
     // The owner writes the word, so reading it may fetch its line: only when what is known is used
     // up.
-    if (!kept_ || has_room()) return true;
+    if (!kept_ || has_room(sent)) [[likely]]
+      return true;
     learn(word);
-    return has_room();
+    return has_room(sent);
   }
   /// Reads the credit word.
   void learn(const std::atomic<std::uint64_t>& word) noexcept {
@@ -57,6 +54,11 @@ class WriterCredits {
   bool has_put() const noexcept { return sent() != sent_before_; }
 
  private:
+  [[gnu::always_inline]] bool has_room(std::uint64_t sent) const noexcept {
+    const std::uint64_t released = released_.load(std::memory_order_relaxed);
+    return released >= sent || sent - released < depth_;
+  }
+
   bool kept_ = true;  ///< the flow asks for it, or WEFT_CHECK=flow
   std::uint32_t depth_ = 1;
   std::atomic<std::uint64_t> released_{0};

@@ -188,7 +188,7 @@ QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
   return queue.last = found->second;
 }
 
-int Completions::poll(Queue& queue) noexcept {
+[[gnu::always_inline]] inline int Completions::poll(Queue& queue) noexcept {
   std::array<ibv_wc, kBatch> done;  // written by poll_cq as far as it says
   const int count = verbs_.poll_cq(queue.cq.get(), kBatch, done.data());
   if (count > 0) {
@@ -204,6 +204,14 @@ int Completions::poll(Queue& queue) noexcept {
 }
 
 void Completions::handle(Queue& queue, std::span<const ibv_wc> done) noexcept {
+  if (done.size() == 1) [[likely]] {
+    QueuePair* const pair = pair_of(queue, done.front().qp_num);
+    if (pair != nullptr) {
+      pair->completed(done.front());
+      end_batch(queue, *pair);
+    }
+    return local_.ring();
+  }
   for (const ibv_wc& wc : done)
     if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
   // Queue pairs are told once all completions were taken; most often it is one.
@@ -211,15 +219,17 @@ void Completions::handle(Queue& queue, std::span<const ibv_wc> done) noexcept {
   for (const ibv_wc& wc : done) {
     if (batch_done != nullptr && batch_done->address().number == wc.qp_num) continue;
     batch_done = pair_of(queue, wc.qp_num);
-    if (batch_done == nullptr) continue;
-    if (batch_done->on_batch_done() &&
-        std::ranges::find(queue.owing, batch_done) == queue.owing.end())
-      queue.owing.push_back(batch_done);
+    if (batch_done != nullptr) end_batch(queue, *batch_done);
   }
   local_.ring();
 }
 
-bool Completions::try_poll(Queue& queue) noexcept {
+void Completions::end_batch(Queue& queue, QueuePair& pair) noexcept {
+  if (pair.on_batch_done() && std::ranges::find(queue.owing, &pair) == queue.owing.end())
+    queue.owing.push_back(&pair);
+}
+
+[[gnu::always_inline]] inline bool Completions::try_poll(Queue& queue) noexcept {
   if (queue.mutex.try_lock()) [[likely]] {
     const int count = poll(queue);
     queue.mutex.unlock();

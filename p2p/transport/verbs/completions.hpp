@@ -87,6 +87,7 @@ class Completions final : public Poller {
   static QueuePair* pair_of(Queue& queue, std::uint32_t number) noexcept;
   int poll(Queue& queue) noexcept;
   void handle(Queue& queue, std::span<const ibv_wc> done) noexcept;
+  static void end_batch(Queue& queue, QueuePair& pair) noexcept;
   bool try_poll(Queue& queue) noexcept;
   /// False: there may be more completions, for which no event will be raised.
   bool arm(Queue& queue) noexcept;

@@ -115,12 +115,12 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
   }
 }
 
-bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
+[[gnu::always_inline]] inline bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
   return work.parts.empty() && immediates_ && work.with_tail.address == 0 &&
          notify_mode_ != NotifyMode::counted && fits_inline(work.bytes, *pairs_.front());
 }
 
-Status VerbsChannel::put_inline(PutWork& work) noexcept {
+[[gnu::always_inline]] inline Status VerbsChannel::put_inline(PutWork& work) noexcept {
   const std::size_t chosen = work.queue_pair < 0 ? pair_for(work.notification_id)
                                                  : static_cast<std::size_t>(work.queue_pair);
   QueuePair& pair = *pairs_[chosen];
@@ -150,7 +150,8 @@ Status VerbsChannel::put_inline(PutWork& work) noexcept {
 
 Status VerbsChannel::put(PutWork& work) noexcept {
   if (!is_open()) return broken("put");
-  if (is_being_put(work.notification_id)) [[unlikely]]
+  if (long_puts_.count.load(std::memory_order_acquire) != 0 && is_being_put(work.notification_id))
+      [[unlikely]]
     return full();
   if (goes_at_once(work)) return put_inline(work);
   Payload payload;

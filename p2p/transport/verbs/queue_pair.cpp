@@ -141,6 +141,13 @@ std::pair<std::uint64_t*, std::uint32_t> QueuePair::next_word(std::uint32_t requ
   return {reinterpret_cast<std::uint64_t*>(place), words_key_};
 }
 
+[[gnu::always_inline]] inline bool QueuePair::takes_report(std::uint32_t requests) const noexcept {
+  if (receives_unreported() < kReportAlong) return false;
+  const std::uint64_t under_way =
+      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+  return under_way + requests + kReserve < options_.depth;
+}
+
 int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
                     bool lent) noexcept {
   const std::uint64_t before = posted_.load(std::memory_order_relaxed);
@@ -246,6 +253,24 @@ int QueuePair::post_receives() noexcept {
   return 0;
 }
 
+[[gnu::always_inline]] inline void QueuePair::received(const ibv_wc& completion) noexcept {
+  const auto slot = static_cast<std::uint32_t>(completion.wr_id & ~kIsReceive);
+  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    events_.notified(options_.index, ntohl(completion.imm_data));
+  } else {
+    const std::span<const std::byte> bytes(messages_.data() + slot * options_.receive_bytes,
+                                           completion.byte_len);
+    if (const auto immediate = MessageHead::immediate_in(bytes))
+      events_.notified(options_.index, *immediate);
+    else
+      events_.message(options_.index, bytes);
+  }
+  receives_.seen.store(receives_.seen.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+  receives_.used[receives_.used_count++] = slot;
+  receives_.count_out(-1);
+}
+
 void QueuePair::completed(const ibv_wc& completion) noexcept {
   const bool is_receive = (completion.wr_id & kIsReceive) != 0;
   if (completion.status == IBV_WC_SUCCESS) {
@@ -273,24 +298,6 @@ void QueuePair::raise_ended(std::uint64_t request) noexcept {
   std::uint64_t ended = ended_.load();
   while (ended < request && !ended_.compare_exchange_weak(ended, request)) {
   }
-}
-
-void QueuePair::received(const ibv_wc& completion) noexcept {
-  const auto slot = static_cast<std::uint32_t>(completion.wr_id & ~kIsReceive);
-  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-    events_.notified(options_.index, ntohl(completion.imm_data));
-  } else {
-    const std::span<const std::byte> bytes(messages_.data() + slot * options_.receive_bytes,
-                                           completion.byte_len);
-    if (const auto immediate = MessageHead::immediate_in(bytes))
-      events_.notified(options_.index, *immediate);
-    else
-      events_.message(options_.index, bytes);
-  }
-  receives_.seen.store(receives_.seen.load(std::memory_order_relaxed) + 1,
-                       std::memory_order_release);
-  receives_.used[receives_.used_count++] = slot;
-  receives_.count_out(-1);
 }
 
 void QueuePair::repost_receives() noexcept {
@@ -321,13 +328,6 @@ bool QueuePair::on_batch_done() noexcept {
     events_.on_room();
   }
   return receives_.used_count != 0;
-}
-
-bool QueuePair::takes_report(std::uint32_t requests) const noexcept {
-  if (receives_unreported() < kReportAlong) return false;
-  const std::uint64_t under_way =
-      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
-  return under_way + requests + kReserve < options_.depth;
 }
 
 void QueuePair::make_report(Report& report, std::uint32_t requests) noexcept {
