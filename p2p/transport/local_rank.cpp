@@ -133,14 +133,9 @@ void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
   ring_needs_fence_.store(!policy.barrier_before_sleep, std::memory_order_relaxed);
 }
 
-void LocalRank::ring() noexcept {
+void LocalRank::ring_with_fence() noexcept {
   if (Sleeper* sleeper = waiter.sleeper()) return sleeper->wake();
-  if (ring_needs_fence_.load(std::memory_order_relaxed))
-    full_barrier();
-  else
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper brings the barrier
-  if (!bell().wanted()) [[likely]]
-    return;
+  full_barrier();
   if (!bell().ring()) return;
   const std::uint64_t one = 1;
   (void)!::write(bell_event_.get(), &one, sizeof one);

@@ -72,13 +72,22 @@ class LocalRank : public RankSettings, public RankMemory {
   /// Wakes this rank's own waiting threads, and its progress thread if that sleeps. They see all
   /// that the caller stored before: the call, or else falling asleep, has the barrier that the
   /// doorbell needs. Any thread.
-  void ring() noexcept;
+  void ring() noexcept {
+    if (!ring_needs_fence_.load(std::memory_order_relaxed)) [[likely]] {
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper brings the barrier
+      if (!bell().wanted()) [[likely]]
+        return;
+    }
+    ring_with_fence();
+  }
 
   /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose stats segment is held
   /// here. Nothing happens where no folder was given. Any thread; takes a millisecond or so.
   void write_recording(std::string_view why, int of = -1) noexcept;
 
  private:
+  void ring_with_fence() noexcept;
+
   stats::Waits waits_;
   const std::optional<std::chrono::nanoseconds> spin_;  ///< WEFT_SPIN; none: decided by itself
   const std::atomic<std::uint32_t>& unforked_;          ///< the mapper's fork mark

@@ -41,20 +41,6 @@ stats::WaitAbout PutOwner::waits_for(std::uint64_t wanted) const noexcept {
           .sequence = wanted};
 }
 
-Status PutOwner::await(std::uint64_t wanted, Deadline deadline) noexcept {
-  std::uint64_t seen = buffers_.line(buffer_).sequence.load(std::memory_order_acquire);
-  if (seen < wanted && buffers_.has_tails()) [[unlikely]]
-    seen = buffers_.sequence_at(buffer_);
-  if (seen < wanted) {
-    if (Status status = await_arrival(wanted, deadline); !status.ok()) [[unlikely]]
-      return status;
-    seen = buffers_.sequence_at(buffer_);
-  }
-  if (seen != wanted) [[unlikely]]
-    return wrong_arrival(wanted, seen);
-  return {};
-}
-
 Status PutOwner::await_arrival(std::uint64_t wanted, Deadline deadline) noexcept {
   const auto arrived = [&] { return buffers_.sequence_at(buffer_) >= wanted; };
   const bool is_pressed =
@@ -77,6 +63,20 @@ Status PutOwner::await_arrival(std::uint64_t wanted, Deadline deadline) noexcept
   }
   if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until, about);
   return end == WaitEnd::ready ? Status{} : wait_failure(end, wanted);
+}
+
+Status PutOwner::await(std::uint64_t wanted, Deadline deadline) noexcept {
+  std::uint64_t seen = buffers_.line(buffer_).sequence.load(std::memory_order_acquire);
+  if (seen < wanted && buffers_.has_tails()) [[unlikely]]
+    seen = buffers_.sequence_at(buffer_);
+  if (seen < wanted) {
+    if (Status status = await_arrival(wanted, deadline); !status.ok()) [[unlikely]]
+      return status;
+    seen = buffers_.sequence_at(buffer_);
+  }
+  if (seen != wanted) [[unlikely]]
+    return wrong_arrival(wanted, seen);
+  return {};
 }
 
 Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {

@@ -57,7 +57,8 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// Waits for the next tensor's sequence word.
   [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
   /// The same for one that has not come yet.
-  Status await_arrival(std::uint64_t wanted, Deadline deadline) noexcept;
+  [[gnu::always_inline]] inline Status await_arrival(std::uint64_t wanted,
+                                                     Deadline deadline) noexcept;
   stats::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
   /// Takes the record of a dynamic tensor and makes room for what it announces.

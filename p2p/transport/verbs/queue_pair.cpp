@@ -119,14 +119,6 @@ bool QueuePair::data_in_order() const noexcept {
 
 void QueuePair::to_error() noexcept { device_.to_error(handle_.get()); }
 
-bool QueuePair::has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept {
-  const std::uint64_t under_way =
-      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
-  if (under_way + requests + kReserve > options_.depth) return false;
-  if (!connected_.load(std::memory_order_relaxed)) return false;
-  return notifications == 0 || notified_ + notifications <= kReceives + receives_reported();
-}
-
 std::uint64_t QueuePair::receives_reported() const noexcept {
   return word_at(words_.data()).load(std::memory_order_acquire);
 }

@@ -14,6 +14,7 @@
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/verbs/completions.hpp"
 #include "p2p/transport/verbs/device/device.hpp"
+#include "p2p/transport/verbs/post_lock.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 
 namespace weft::p2p::verbs {
@@ -79,9 +80,16 @@ class QueuePair {
   const Limits& limits() const noexcept { return limits_; }
 
   /// Posting: hold the lock from asking for room to the last post.
-  std::mutex& mutex() noexcept { return mutex_; }
+  PostLock& mutex() noexcept { return mutex_; }
   /// Whether `requests` work requests, of which `notifications` notify the peer, may be posted now.
-  bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept;
+  bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept {
+    const std::uint64_t under_way =
+        posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+    if (under_way + requests + kReserve > options_.depth) return false;
+    if (!connected_.load(std::memory_order_relaxed)) return false;
+    return notifications == 0 || notified_.load(std::memory_order_relaxed) + notifications <=
+                                     kReceives + receives_reported();
+  }
   /// Posts a chain; wr_id and signalling are set here. `lent`: a caller will ask for its end. A
   /// report of receives may go along behind it, and then counts among what was posted.
   /// Returns 0 or an errno; with ENOMEM nothing was posted, and it may be tried again.
@@ -178,7 +186,7 @@ class QueuePair {
   QueuePairAddress peer_;
   std::atomic<bool> connected_{false};
 
-  std::mutex mutex_;  ///< guards what follows
+  PostLock mutex_;  ///< guards what follows
   std::atomic<std::uint64_t> posted_{0};
   std::uint64_t signaled_ = 0;
   std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end a caller waits for
