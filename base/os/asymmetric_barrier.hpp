@@ -12,7 +12,7 @@ extern const bool kHasMembarrier;
 
 /// For the frequent side, between its store and its load. Only a compiler barrier if the kernel has
 /// membarrier.
-inline void light_barrier() noexcept {
+[[gnu::always_inline]] inline void light_barrier() noexcept {
 #if !defined(__SANITIZE_THREAD__)
   if (!detail::kHasMembarrier) {
     std::atomic_thread_fence(std::memory_order_seq_cst);

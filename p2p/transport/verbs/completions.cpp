@@ -203,7 +203,8 @@ QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
   return count;
 }
 
-void Completions::handle(Queue& queue, std::span<const ibv_wc> done) noexcept {
+// Flattened: each call less on the way of an arrival shows in the time of a small put.
+[[gnu::flatten]] void Completions::handle(Queue& queue, std::span<const ibv_wc> done) noexcept {
   if (done.size() == 1) [[likely]] {
     QueuePair* const pair = pair_of(queue, done.front().qp_num);
     if (pair != nullptr) {

@@ -13,13 +13,13 @@ namespace weft::p2p::verbs {
 /// sleep. For std::lock_guard.
 class PostLock {
  public:
-  void lock() noexcept {
+  [[gnu::always_inline]] void lock() noexcept {
     std::uint32_t free = kFree;
     if (!state_.compare_exchange_strong(free, kHeld, std::memory_order_acquire,
                                         std::memory_order_relaxed)) [[unlikely]]
       wait();
   }
-  void unlock() noexcept {
+  [[gnu::always_inline]] void unlock() noexcept {
     if (state_.exchange(kFree, std::memory_order_release) == kAwaited) [[unlikely]]
       os::futex_wake(state_, 1);
   }

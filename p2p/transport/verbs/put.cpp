@@ -153,7 +153,11 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   if (long_puts_.count.load(std::memory_order_acquire) != 0 && is_being_put(work.notification_id))
       [[unlikely]]
     return full();
-  if (goes_at_once(work)) return put_inline(work);
+  return goes_at_once(work) ? put_inline(work) : put_tensor(work);
+}
+
+// Apart, as its payload takes kilobytes of the stack.
+[[gnu::noinline]] Status VerbsChannel::put_tensor(PutWork& work) noexcept {
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
   // The words of a slot with tails are set one by one.

@@ -209,6 +209,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// Whether the put is one small request, which takes its bytes along.
   bool goes_at_once(const PutWork& work) const noexcept;
   Status put_inline(PutWork& work) noexcept;
+  /// All others, from where they lie.
+  Status put_tensor(PutWork& work) noexcept;
   Status collect(PutWork& work, Payload& payload) noexcept;
   Status pack(PutWork& work, Payload& payload) noexcept;
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
