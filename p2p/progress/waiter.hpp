@@ -156,10 +156,13 @@ class Waiter {
 
   /// Polls without a pause or a look at the clock, up to kPollsPerClock times: for a wait by the
   /// default deadline, of which these few microseconds are no part yet. Returns false at once where
-  /// `spin` is 0, because polling would keep the awaited rank from running.
+  /// no fabric is polled, and where `spin` is 0, because polling would keep the awaited rank from
+  /// running.
   template <typename Ready>
   bool comes_soon(const Ready& ready) const noexcept {
-    if (policy_.spin.count() == 0) return false;
+    // By shared memory a poll is one load. The earlier the first, the more often it takes the line
+    // from the writer that is about to store there.
+    if (policy_.spin.count() == 0 || poller_ == nullptr) return false;
     const std::uint32_t slow_before = slow_polls();
     for (int i = 0; i < kPollsPerClock && slow_polls() == slow_before; ++i) {
       poll();
