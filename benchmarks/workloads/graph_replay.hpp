@@ -2,6 +2,7 @@
 // no computation but the sum of gradients.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -15,6 +16,10 @@ namespace weft::bench {
 inline constexpr std::string_view kViewedEdges = "viewed";
 inline constexpr std::string_view kStaticEdges = "static";
 inline constexpr std::string_view kRendezvousEdges = "rendezvous";
+inline constexpr std::string_view kCopiedEdges = "copied";  ///< static ones, analysis off
+inline constexpr std::string_view kRpcEdges = "rpc";
+inline constexpr std::array kKindsOfEdge{kViewedEdges, kStaticEdges, kRendezvousEdges, kCopiedEdges,
+                                         kRpcEdges};
 
 /// The same work as ps_replay's: both ranks are workers, and servers of half of the parameters. A
 /// worker reads each parameter and rewrites its gradient; the server adds both gradients to it.

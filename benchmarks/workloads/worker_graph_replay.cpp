@@ -1,34 +1,39 @@
 // Steps of the models of the paper's table 1 as graphs, by each way of their edges. The limit is
 // that of ps_replay's views.
-#include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/workloads/bare_replay.hpp"
 #include "benchmarks/workloads/graph_replay.hpp"
+#include "benchmarks/workloads/rpc_way.hpp"
 #include "benchmarks/workloads/worker.hpp"
+#include "runtime/dataflow/execute/executor_access.hpp"
 
 namespace weft::bench {
 namespace {
 
 using dataflow::EdgeWay;
 
-constexpr std::array<std::pair<std::string_view, EdgeWay>, 3> kWays{
-    {{kViewedEdges, EdgeWay::views},
-     {kStaticEdges, EdgeWay::slots},
-     {kRendezvousEdges, EdgeWay::rendezvous}}};
+dataflow::Executor executor_of(World& world, GraphReplay& replay, const std::string& name,
+                               std::string_view kind) {
+  dataflow::ExecutorOptions options{.name = name, .way = EdgeWay::slots};
+  if (kind == kViewedEdges) options.way = EdgeWay::views;
+  if (kind == kRendezvousEdges) options.way = EdgeWay::rendezvous;
+  if (kind == kCopiedEdges) options.sent = dataflow::SentMemory::plain;
+  if (kind != kRpcEdges) return {world, replay.graph(), replay.kernels(world.rank()), options};
+  return dataflow::ExecutorAccess::make(
+      world, replay.graph(), replay.kernels(world.rank()), options,
+      [](World& on, const dataflow::Plan&) { return make_rpc_way(on); });
+}
 
-RunRow measure(World& world, const RunOptions& options, const Model& model, std::string_view kind,
-               EdgeWay way) {
+RunRow measure(World& world, const RunOptions& options, const Model& model, std::string_view kind) {
   const std::string name = std::string(model.name) + "." + std::string(kind);
   const std::uint64_t steps = replayed_steps(model.bytes(), options.budget.count());
   double weft = 0;
   {
     GraphReplay replay(model);
-    dataflow::Executor executor(world, replay.graph(), replay.kernels(world.rank()),
-                                {.name = name, .way = way});
+    dataflow::Executor executor = executor_of(world, replay, name, kind);
     weft = time_of_steps(steps, [&] { replay.step(executor); });
     if (options.check) replay.check(executor, world.rank());
   }
@@ -44,8 +49,8 @@ RunRow measure(World& world, const RunOptions& options, const Model& model, std:
 std::vector<RunRow> measure_graph_replay(World& world, const RunOptions& options) {
   std::vector<RunRow> rows;
   for (const std::size_t bytes : options.sizes)
-    for (const auto& [kind, way] : kWays)
-      rows.push_back(measure(world, options, model_of(bytes), kind, way));
+    for (const std::string_view kind : kKindsOfEdge)
+      rows.push_back(measure(world, options, model_of(bytes), kind));
   return rows;
 }
 

@@ -85,7 +85,8 @@ class WEFT_API KernelCall {
 };
 
 /// Computes the outputs of a node. Called by any of the executor's threads, for several nodes at
-/// once; must not call weft except through the call. An exception ends the step.
+/// once; must not call weft except through the call. An exception ends the step. One that waits for
+/// something outside holds its thread (ExecutorOptions::threads); sends and receives hold none.
 using Kernel = std::function<void(KernelCall&)>;
 
 /// Kernels by definition and memory, apart from definitions. A user's own are equal to all others.

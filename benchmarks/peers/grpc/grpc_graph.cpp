@@ -174,7 +174,7 @@ std::vector<RunRow> replay_graph_over_grpc(
     const Model& model = model_of(bytes);
     const double spent = microseconds_per_step(world, call, service, model, options);
     // The same figure stands beside each of weft's ways.
-    for (const std::string_view kind : {kViewedEdges, kStaticEdges, kRendezvousEdges})
+    for (const std::string_view kind : kKindsOfEdge)
       rows.push_back(
           {bytes, std::string(model.name) + "." + std::string(kind), {{"sendrecv", spent}}, {}});
   }

@@ -98,7 +98,7 @@ EXPECTED = {
     ),
     "graph_replay": (
         rows_of(
-            [f"gru.{way}" for way in ("viewed", "static", "rendezvous")],
+            [f"gru.{way}" for way in ("viewed", "static", "rendezvous", "copied", "rpc")],
             {"steps_per_s": None},
         ),
         (),

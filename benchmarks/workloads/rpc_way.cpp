@@ -1,0 +1,198 @@
+#include "benchmarks/workloads/rpc_way.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "weft/message.hpp"
+
+namespace weft::bench {
+namespace {
+
+using dataflow::EdgePlace;
+
+constexpr std::size_t kPiece = 256 << 10;
+
+std::uint64_t call_tag(std::size_t edge) { return 2 * edge; }
+std::uint64_t answer_tag(std::size_t edge) { return 2 * edge + 1; }
+
+/// Two private buffers: one is copied while the other is under way.
+class Pieces {
+ public:
+  Pieces(World& world, std::size_t bytes) {
+    const auto size = static_cast<std::int64_t>(std::clamp<std::size_t>(bytes, 1, kPiece));
+    for (Tensor& buffer : buffers_) buffer = world.allocate(DType::u8, {size});
+  }
+  const Tensor& operator[](std::size_t piece) const { return buffers_[piece % buffers_.size()]; }
+
+ private:
+  std::array<Tensor, 2> buffers_;
+};
+
+std::size_t pieces_of(std::size_t bytes) { return bytes == 0 ? 1 : (bytes + kPiece - 1) / kPiece; }
+std::size_t bytes_of(std::size_t piece, std::size_t bytes) {
+  return std::min(kPiece, bytes - piece * kPiece);
+}
+
+class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition {
+ public:
+  RpcSend(World& world, Messages messages, const EdgePlace& place)
+      : messages_(messages),
+        edge_(place.index),
+        to_(place.edge.to),
+        buffers_(world, place.edge.bytes),
+        called_(world.allocate(DType::u8, {0})) {
+    await_call();
+  }
+
+  void start(const Tensor& tensor) noexcept override {
+    tensor_ = tensor;
+    status_ = {};
+    sent_ = 0;
+    is_called_ = false;
+    ++costs_.transfers;
+    costs_.bytes_moved += tensor.bytes();
+    costs_.bytes_copied += tensor.bytes();
+  }
+  bool is_sent() noexcept override {
+    if (!status_.ok()) return true;
+    if (!is_called_) {
+      if (!has_ended(call_)) return false;
+      is_called_ = true;
+      await_call();
+    }
+    const std::size_t all = pieces_of(tensor_.bytes());
+    while (status_.ok() && sent_ < all && (sent_ < 2 || has_ended(sending_[sent_ % 2]))) {
+      const std::size_t bytes = bytes_of(sent_, tensor_.bytes());
+      const Tensor& buffer = buffers_[sent_];
+      std::memcpy(buffer.data(), tensor_.data() + sent_ * kPiece, bytes);
+      sending_[sent_ % 2] = messages_.isend(to_, answer_tag(edge_),
+                                            buffer.part(0, {static_cast<std::int64_t>(bytes)}));
+      ++sent_;
+    }
+    return !status_.ok() ||
+           (sent_ == all && has_ended(sending_[0]) && (all < 2 || has_ended(sending_[1])));
+  }
+  Status finish(Deadline) noexcept override { return status_; }
+  dataflow::Awaited awaited() noexcept override {
+    return static_cast<weft::detail::Condition*>(this);
+  }
+  dataflow::EndCosts costs() const override {
+    return {.slot = {}, .role = Role::puts, .further = costs_};
+  }
+
+ private:
+  bool holds() noexcept override { return is_sent(); }
+  /// Always posted, so that a call that comes early does not keep later messages out of the ring.
+  void await_call() noexcept { call_ = messages_.irecv(to_, call_tag(edge_), called_); }
+  bool has_ended(MessageRequest& request) noexcept {
+    if (!request.test()) return false;
+    if (const auto ended = request.wait(); !ended.ok()) status_ = ended.status();
+    return true;
+  }
+
+  Messages messages_;
+  const std::size_t edge_;
+  const int to_;
+  const Pieces buffers_;
+  const Tensor called_;
+  Tensor tensor_;
+  MessageRequest call_;
+  std::array<MessageRequest, 2> sending_;
+  bool is_called_ = false;
+  std::size_t sent_ = 0;  ///< pieces
+  Status status_;
+  TransferCounters costs_;
+};
+
+class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Condition {
+ public:
+  RpcReceive(World& world, Messages messages, const EdgePlace& place)
+      : messages_(messages),
+        edge_(place.index),
+        from_(place.edge.from),
+        buffers_(world, place.edge.bytes),
+        call_(world.allocate(DType::u8, {0})),
+        tensor_(world.allocate(place.edge.type.dtype, place.edge.type.shape.shape())) {}
+
+  bool is_there() noexcept override {
+    if (!has_called_) begin_call();
+    const std::size_t all = pieces_of(tensor_.bytes());
+    while (status_.ok() && come_ < all && receiving_[come_ % 2].test()) {
+      const auto ended = receiving_[come_ % 2].wait();
+      if (!ended.ok()) status_ = ended.status();
+      std::memcpy(tensor_.data() + come_ * kPiece, buffers_[come_].data(),
+                  bytes_of(come_, tensor_.bytes()));
+      if (come_ + 2 < all) receive(come_ + 2);
+      ++come_;
+    }
+    return !status_.ok() || come_ == all;
+  }
+  Result<Tensor> take(Deadline) noexcept override {
+    if (!status_.ok()) return status_;
+    has_called_ = false;
+    ++costs_.transfers;
+    costs_.bytes_moved += tensor_.bytes();
+    costs_.bytes_copied += tensor_.bytes();
+    return tensor_;
+  }
+  void release() noexcept override {}
+  dataflow::Awaited awaited() noexcept override {
+    return static_cast<weft::detail::Condition*>(this);
+  }
+  dataflow::EndCosts costs() const override {
+    return {.slot = {}, .role = Role::receives, .further = costs_};
+  }
+
+ private:
+  bool holds() noexcept override { return is_there(); }
+  void begin_call() noexcept {
+    has_called_ = true;
+    come_ = 0;
+    for (std::size_t piece = 0; piece < std::min<std::size_t>(2, pieces_of(tensor_.bytes()));
+         ++piece)
+      receive(piece);
+    calling_ = messages_.isend(from_, call_tag(edge_), call_);
+  }
+  void receive(std::size_t piece) noexcept {
+    receiving_[piece % 2] = messages_.irecv(from_, answer_tag(edge_), buffers_[piece]);
+  }
+
+  Messages messages_;
+  const std::size_t edge_;
+  const int from_;
+  const Pieces buffers_;
+  const Tensor call_;
+  const Tensor tensor_;
+  MessageRequest calling_;
+  std::array<MessageRequest, 2> receiving_;
+  bool has_called_ = false;
+  std::size_t come_ = 0;  ///< pieces
+  Status status_;
+  TransferCounters costs_;
+};
+
+class RpcWay final : public dataflow::Way {
+ public:
+  explicit RpcWay(World& world) : world_(world), messages_(world) {}
+
+  void expose(const EdgePlace&) override {}
+  std::unique_ptr<dataflow::SendEnd> send_end(const EdgePlace& place, Deadline) override {
+    return std::make_unique<RpcSend>(world_, messages_, place);
+  }
+  std::unique_ptr<dataflow::ReceiveEnd> receive_end(const EdgePlace& place, Deadline) override {
+    return std::make_unique<RpcReceive>(world_, messages_, place);
+  }
+
+ private:
+  World& world_;
+  Messages messages_;
+};
+
+}  // namespace
+
+std::unique_ptr<dataflow::Way> make_rpc_way(World& world) {
+  return std::make_unique<RpcWay>(world);
+}
+
+}  // namespace weft::bench
