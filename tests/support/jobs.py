@@ -8,6 +8,7 @@ import os
 import queue
 import random
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -211,6 +212,22 @@ def repeat(runs, one_run):
             failures += 1
             print(f"run {number}: failed: {failure}", flush=True)
     expect(failures == 0, f"{failures} of {runs} runs")
+
+
+def kill_and_hear(running, pids, victim, within):
+    """Kills a rank of the Job `running`, whose lines have a group `end`. Returns the last lines of the others, each of
+    which must name it."""
+    os.kill(pids[victim], signal.SIGKILL)
+    ends = []
+    until = time.monotonic() + within
+    while len(ends) < len(pids) - 1:
+        line, _ = running.next_line(until)
+        if line["end"]:
+            ends.append(line["end"])
+    running.wait(within)
+    for end in ends:
+        expect(re.search(rf"\brank {victim}\b", end), f"it does not name rank {victim}: {end}")
+    return ends
 
 
 def free_port():

@@ -4,14 +4,11 @@ Usage: killed_at_start.py GRAPH_STARTS MPIRUN [FLAG ...]
 WEFT_TEST_SEED repeats the choices of rank and moment.
 """
 
-import os
 import random
-import re
-import signal
 import sys
 import time
 
-from jobs import Job, draw_seed, expect, is_full, job, repeat
+from jobs import Job, draw_seed, expect, is_full, job, kill_and_hear, repeat
 
 RANKS, START_S, END_S = 3, 60, 20
 LINE = r"joined rank (?P<rank>\d+) pid (?P<pid>\d+)|(?P<started>started rank \d+)|graph_starts: (?P<end>.*)"
@@ -32,16 +29,7 @@ def kill_one(number):
                 pids[int(line["rank"])] = int(line["pid"])
         victim = random.randrange(RANKS)
         time.sleep(random.uniform(0, 0.2))
-        os.kill(pids[victim], signal.SIGKILL)
-        ends = []
-        until = time.monotonic() + END_S
-        while len(ends) < RANKS - 1:
-            line, _ = running.next_line(until)
-            if line["end"]:
-                ends.append(line["end"])
-        running.wait(END_S)
-        for end in ends:
-            expect(re.search(rf"\brank {victim}\b", end), f"it does not name rank {victim}: {end}")
+        ends = kill_and_hear(running, pids, victim, END_S)
     return f"{fabric}, rank {victim}: {ends[0]}"
 
 

@@ -1,12 +1,10 @@
 """A job of image_graph of which a rank is killed in a step."""
 
-import os
 import random
 import re
-import signal
 import time
 
-from jobs import Job, expect, job
+from jobs import Job, expect, job, kill_and_hear
 
 START_S, END_S = 80, 20
 # The shell becomes the program, so its process id is the rank's.
@@ -30,16 +28,8 @@ def kill_one(mpirun, ranks, graph, *options, ready, longest):
         victim = random.randrange(ranks)
         time.sleep(random.uniform(0, longest))
         print(f"rank {victim} is killed", flush=True)
-        os.kill(pids[victim], signal.SIGKILL)
-        ends = []
-        until = time.monotonic() + END_S
-        while len(ends) < ranks - 1:
-            line, _ = running.next_line(until)
-            if line["end"]:
-                ends.append(line["end"])
-        running.wait(END_S)
+        ends = kill_and_hear(running, pids, victim, END_S)
     for end in ends:
         print(end)
-        expect(re.search(rf"\brank {victim}\b", end), f"it does not name rank {victim}: {end}")
         expect(re.match(r"step \d+: ", end), f"it did not end in a step: {end}")
     return ends

@@ -358,8 +358,7 @@ TEST(Views, FailAReaderWhoseTensorMayHaveBeenOverwritten) {
         }
         const Tensor x = is_variable ? executor.variable("x") : executor.feed("x");
         fill(x, 1);
-        Tensors feeds;
-        if (!is_variable) feeds["x"] = x;
+        const Tensors feeds = is_variable ? Tensors{} : Tensors{{"x", x}};
         const auto step = executor.run(feeds, Deadline::after(kSoon));
         EXPECT_EQ(step.status().code(), Code::timeout) << step.status().text();
         fill(x, 99);

@@ -13,34 +13,12 @@
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
 #include "tests/threads/verbs/nics.hpp"
-#include "tests/unit/verbs/recording_verbs.hpp"
+#include "tests/threads/verbs/passed_over_nic.hpp"
 
 namespace weft::tests {
 namespace {
 
-/// The NIC's own allocations are not weft's.
-class PassedOver final : public p2p::verbs::RecordingVerbs {
- public:
-  explicit PassedOver(std::shared_ptr<p2p::verbs::Verbs> below)
-      : RecordingVerbs(std::move(below)) {}
-
-  int post_send(ibv_qp* qp, ibv_send_wr* requests, ibv_send_wr** bad) noexcept override {
-    const PassOverAllocations nic;
-    return RecordingVerbs::post_send(qp, requests, bad);
-  }
-  int post_recv(ibv_qp* qp, ibv_recv_wr* receives, ibv_recv_wr** bad) noexcept override {
-    const PassOverAllocations nic;
-    return RecordingVerbs::post_recv(qp, receives, bad);
-  }
-  int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) noexcept override {
-    const PassOverAllocations nic;
-    return RecordingVerbs::poll_cq(cq, most, completions);
-  }
-  int req_notify_cq(ibv_cq* cq) noexcept override {
-    const PassOverAllocations nic;
-    return RecordingVerbs::req_notify_cq(cq);
-  }
-};
+using PassedOver = PassedOverNic<PassOverAllocations>;
 
 struct Usage {
   std::string name;
