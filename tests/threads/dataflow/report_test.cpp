@@ -32,6 +32,14 @@ void report_of(bool is_dynamic, SentMemory sent, const char* fabric,
   });
 }
 
+void run_reported_steps(World& world, Executor& executor) {
+  for (std::uint64_t step = 0; step < kReportedSteps; ++step) {
+    Tensors feeds;
+    if (world.rank() == 0) fill_at_random(feeds["x"] = executor.feed("x"), step);
+    EXPECT_TRUE(executor.run(feeds).ok());
+  }
+}
+
 TEST(ExecutorReports, TellWhatAnEdgeCostAtEitherEnd) {
   constexpr std::uint64_t kBytes = 3000 * sizeof(float);
   for (const char* fabric : {"shm", "tcp"})
@@ -92,11 +100,7 @@ TEST(ExecutorReports, OfViewedEdgesAndByRendezvousAreDrawnWithThePlan) {
     std::optional<Plan> plan;
     tests::run_on(2, tests::settings().with(Setting::fabric, "shm"), [&](World& world) {
       Executor executor(world, one_edge(false), reference_kernels(), {.way = way});
-      for (std::uint64_t step = 0; step < kReportedSteps; ++step) {
-        Tensors feeds;
-        if (world.rank() == 0) fill_at_random(feeds["x"] = executor.feed("x"), step);
-        EXPECT_TRUE(executor.run(feeds).ok());
-      }
+      run_reported_steps(world, executor);
       reports[std::size_t(world.rank())] = executor.report();
       if (world.rank() == 0) plan = executor.plan();
     });
@@ -118,11 +122,7 @@ TEST(ExecutorReports, AreDrawnWithThePlan) {
   std::optional<Plan> plan;
   tests::run_on(2, [&](World& world) {
     Executor executor(world, one_edge(false), reference_kernels(), {.way = EdgeWay::slots});
-    for (std::uint64_t step = 0; step < kReportedSteps; ++step) {
-      Tensors feeds;
-      if (world.rank() == 0) fill_at_random(feeds["x"] = executor.feed("x"), step);
-      EXPECT_TRUE(executor.run(feeds).ok());
-    }
+    run_reported_steps(world, executor);
     reports[std::size_t(world.rank())] = executor.report();
     if (world.rank() == 0) plan = executor.plan();
   });
