@@ -1,5 +1,6 @@
 #include "base/os/system_error.hpp"
 
+#include <cerrno>
 #include <system_error>
 
 #include "weft/error.hpp"
@@ -11,6 +12,9 @@ std::string words(int error) { return std::generic_category().message(error); }
 std::string hint_for(int error) {
   if (error == EMFILE) return "raise the limit of open files (ulimit -n)";
   if (error == ENFILE) return "raise the machine's limit of open files (sysctl fs.file-max)";
+  if (error == EADDRINUSE)
+    return "choose a port that no process uses, below those that the system gives to connections "
+           "(sysctl net.ipv4.ip_local_port_range)";
   return {};
 }
 

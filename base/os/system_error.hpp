@@ -15,7 +15,8 @@ namespace weft::os {
 /// The system's text for an errno value.
 std::string words(int error);
 
-/// The limit to raise where `error` says that descriptors are used up; empty for other errors.
+/// What to try where `error` says that descriptors are used up or that a port is taken; empty for
+/// other errors.
 std::string hint_for(int error);
 
 }  // namespace weft::os

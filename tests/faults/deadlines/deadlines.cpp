@@ -10,7 +10,6 @@
 //        the link between the ranks is cut before rank 1's part, or within it
 // WEFT_FABRIC chooses the fabric.
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -34,6 +33,7 @@
 
 #include "tests/faults/deadlines/headers.hpp"
 #include "tests/faults/deadlines/two_ranks.hpp"
+#include "tests/unit/base/free_port.hpp"
 
 namespace {
 
@@ -47,19 +47,6 @@ constexpr std::uint32_t kLanes = 3;
 int repeats() {
   const char* const full = std::getenv("WEFT_TEST_FULL");
   return full != nullptr && std::strcmp(full, "1") == 0 ? 8 : 1;
-}
-
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0)
-    throw std::runtime_error("no port is free");
-  ::close(fd);
-  return ntohs(at.sin_port);
 }
 
 void write_token(const std::filesystem::path& file) {

@@ -8,11 +8,12 @@ With WEFT_TEST_FULL=1 every limit is tried.
 import os
 import pathlib
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+from jobs import free_port
 
 PROGRAM = sys.argv[1]
 LAUNCHERS = ("PMIX_", "PMI_", "OMPI_", "SLURM_", "WEFT_")
@@ -20,12 +21,6 @@ FULL = os.environ.get("WEFT_TEST_FULL") == "1"
 LIMITS = range(8, 65) if FULL else (8, 16, 22, 24, 25, 26, 28, 30, 34, 37, 38, 64)
 PATIENCE = 5.0  # 2 s, and time to start the processes on a loaded machine
 failures = []
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def start(token, port, rank, ranks, fabric, limit):

@@ -1,6 +1,5 @@
 #include "tests/threads/hostile/job.hpp"
 
-#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 
 #include "tests/threads/hostile/scribbler.hpp"
 #include "tests/threads/hostile/workloads.hpp"
+#include "tests/unit/base/free_port.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
@@ -35,18 +35,6 @@ constexpr const char* kTimeout = "600ms";
 constexpr std::chrono::seconds kPatience{6};
 /// An honest rank must end within this time, also on a busy machine and under a sanitizer.
 constexpr std::chrono::seconds kBound{30};
-
-int free_port() {
-  const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool found = ::bind(probe, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(probe);
-  return found ? ntohs(address.sin_port) : 0;
-}
 
 /// A token that the ranks of this process's jobs know.
 class TokenFile {

@@ -1,9 +1,6 @@
 // Ranks without a launcher find each other; if they don't, the error says why.
 #include <gtest/gtest.h>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <chrono>
 #include <fstream>
 #include <future>
@@ -18,6 +15,7 @@
 #include "p2p/transport/auth/token_key.hpp"
 #include "runtime/bootstrap/token/oob_allgather.hpp"
 #include "runtime/bootstrap/token/oob_records.hpp"
+#include "tests/unit/base/free_port.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/connector/raw_peer.hpp"
 #include "weft/error.hpp"
@@ -26,17 +24,6 @@ namespace weft::bootstrap {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::uint16_t free_port() {
-  const os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in own{};
-  own.sin_family = AF_INET;
-  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof own;
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&own), size), 0);
-  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-  return ntohs(own.sin_port);
-}
 
 std::vector<std::byte> bytes(std::string_view text) {
   const auto all = std::as_bytes(std::span(text));
@@ -104,7 +91,7 @@ class OobAllgatherTest : public testing::Test {
     throw std::runtime_error("rank 0 does not listen");
   }
 
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = tests::free_port();
   /// Rank 0's.
   std::optional<Log> log{std::in_place, Config().with(Setting::log, "off"), "here", 0};
 };

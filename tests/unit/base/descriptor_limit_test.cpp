@@ -61,6 +61,7 @@ TEST(SystemError, OfUsedUpDescriptorsNamesTheLimit) {
     EXPECT_NE(std::string(error.what()).find("ulimit -n"), std::string::npos) << error.what();
   }
   EXPECT_NE(hint_for(ENFILE).find("file-max"), std::string::npos);
+  EXPECT_NE(hint_for(EADDRINUSE).find("ip_local_port_range"), std::string::npos);
   EXPECT_EQ(hint_for(EBADF), "");
 }
 
