@@ -4,7 +4,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -75,7 +78,6 @@ os::Fd client(World& world, int other) {
 }
 
 constexpr std::size_t kKi = 1024;
-constexpr std::size_t kPagesAtOnce = 256 * kKi;
 
 /// A way to exchange: no more than `ahead` bytes are sent beyond those received, so that the data
 /// under way stay in the processors' caches.
@@ -83,10 +85,10 @@ struct ExchangeWay {
   const char* name;
   std::size_t least_size;  ///< of a tensor for which this way differs from the ones before
   std::size_t ahead;
-  bool by_pages = false;  ///< the socket gets the pages, no copy
+  bool by_file = false;  ///< the socket gets the pages of a file in memory, no copy
 };
 constexpr std::array kExchangeWays{ExchangeWay{"unbounded", 0, SIZE_MAX},
-                                   ExchangeWay{"pages", 64 * kKi, SIZE_MAX, true},
+                                   ExchangeWay{"file", 64 * kKi, SIZE_MAX, true},
                                    ExchangeWay{"ahead_64k", 64 * kKi + 1, 64 * kKi},
                                    ExchangeWay{"ahead_256k", 256 * kKi + 1, 256 * kKi},
                                    ExchangeWay{"ahead_1m", kKi* kKi + 1, kKi* kKi}};
@@ -98,12 +100,12 @@ struct SendWay {
   std::size_t at_once;     ///< bytes of one call
   std::size_t low_water;   ///< bytes for which the receiver sleeps; 0: it sleeps in recv()
   int flags;
-  bool by_pages = false;  ///< the socket gets the pages, no copy
+  bool by_file = false;  ///< the socket gets the pages of a file in memory, no copy
 };
 constexpr std::array kSendWays{SendWay{"whole", 0, SIZE_MAX, 0, 0},
                                SendWay{"polled", 0, SIZE_MAX, 0, MSG_DONTWAIT},
                                SendWay{"low_water", 64 * kKi, SIZE_MAX, 256 * kKi, 0},
-                               SendWay{"pages", 64 * kKi, SIZE_MAX, 0, MSG_DONTWAIT, true},
+                               SendWay{"file", 64 * kKi, SIZE_MAX, 0, MSG_DONTWAIT, true},
                                SendWay{"pieces", 128 * kKi + 1, 128 * kKi, 0, 0}};
 
 /// The names of the first ways, which are those for tensors of `size` bytes.
@@ -130,6 +132,10 @@ BareStream::BareStream(World& world, int other)
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+BareStream::~BareStream() {
+  if (!buffer_.empty()) ::munmap(buffer_.data(), buffer_.size());
+}
+
 LimitWays BareStream::ways_to_send(std::size_t size) { return ways_for(kSendWays, size); }
 LimitWays BareStream::ways_to_exchange(std::size_t size) { return ways_for(kExchangeWays, size); }
 
@@ -142,24 +148,28 @@ void BareStream::put(const std::byte* from, std::size_t bytes, std::size_t at_on
   }
 }
 
-std::size_t BareStream::put_pages(const std::byte* from, std::size_t bytes) {
-  if (!page_in_) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) os::throw_system_error("bench", "pipe2");
-    page_out_ = os::Fd(ends[0]);
-    page_in_ = os::Fd(ends[1]);
-    (void)::fcntl(page_in_.get(), F_SETPIPE_SZ, 2 * kPagesAtOnce);
-  }
-  // The pipe may hold pages that the socket had no room for.
-  if (in_pipe_ == 0) {
-    const iovec run{const_cast<std::byte*>(from), std::min(bytes, kPagesAtOnce)};
-    in_pipe_ = moved(::vmsplice(page_in_.get(), &run, 1, 0), "vmsplice");
-  }
-  const unsigned flags = SPLICE_F_NONBLOCK | (in_pipe_ < bytes ? SPLICE_F_MORE : 0U);
-  const std::size_t gone =
-      moved(::splice(page_out_.get(), nullptr, socket_.get(), nullptr, in_pipe_, flags), "splice");
-  in_pipe_ -= gone;
-  return gone;
+void BareStream::make_room(std::size_t bytes) {
+  if (bytes <= buffer_.size()) return;
+  if (!buffer_.empty()) ::munmap(buffer_.data(), buffer_.size());
+  buffer_ = {};
+  file_ = os::Fd(::memfd_create("bare stream", MFD_CLOEXEC));
+  if (!file_ || ::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
+    os::throw_system_error("bench", "memfd_create");
+  void* const at =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
+  if (at == MAP_FAILED) os::throw_system_error("bench", "mmap");
+  buffer_ = {static_cast<std::byte*>(at), bytes};
+}
+
+void BareStream::sleeps_in_calls(bool sleeps) {
+  const int flags = ::fcntl(socket_.get(), F_GETFL);
+  if (::fcntl(socket_.get(), F_SETFL, sleeps ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) != 0)
+    os::throw_system_error("bench", "fcntl");
+}
+
+std::size_t BareStream::put_file(std::size_t from, std::size_t bytes) {
+  auto offset = static_cast<off_t>(from);
+  return moved(::sendfile(socket_.get(), file_.get(), &offset, bytes), "sendfile");
 }
 
 void BareStream::take(std::byte* to, std::size_t bytes, std::size_t at_once, int flags) {
@@ -237,14 +247,15 @@ void BareStream::try_each(std::uint32_t count, LimitWays& ways, Run&& run) {
   ways.drop_slow();
 }
 
-void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead,
-                      bool by_pages) {
+void BareStream::swap(std::size_t bytes, std::size_t ahead, bool by_file) {
+  const std::byte* const from = buffer_.data();
+  std::byte* const to = buffer_.data() + bytes;
   std::size_t sent = 0;
   std::size_t got = 0;
   while (got < bytes || sent < bytes) {
     const std::size_t bound = ahead < bytes - got ? got + ahead : bytes;
-    if (bound > sent && by_pages)
-      sent += put_pages(from + sent, bound - sent);
+    if (bound > sent && by_file)
+      sent += put_file(sent, bound - sent);
     else if (bound > sent)
       sent += moved(::send(socket_.get(), from + sent, bound - sent, MSG_NOSIGNAL | MSG_DONTWAIT),
                     "send");
@@ -254,13 +265,15 @@ void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes, s
 }
 
 void BareStream::exchange(std::size_t size, std::uint32_t count, LimitWays& ways) {
-  buffer_.resize(std::max(buffer_.size(), 2 * size));
+  make_room(2 * size);
   try_each(count, ways, [&](std::size_t way) {
     for (std::uint32_t i = 0; i < count; ++i) {
       std::fill_n(buffer_.data(), size, static_cast<std::byte>(i));
-      swap(buffer_.data(), buffer_.data() + size, size, kExchangeWays.at(way).ahead,
-           kExchangeWays.at(way).by_pages);
-      if (!kExchangeWays.at(way).by_pages) continue;
+      // sendfile() has no flag for one call.
+      if (kExchangeWays.at(way).by_file) sleeps_in_calls(false);
+      swap(size, kExchangeWays.at(way).ahead, kExchangeWays.at(way).by_file);
+      if (!kExchangeWays.at(way).by_file) continue;
+      sleeps_in_calls(true);
       put_word(i);  // the other rank may write its memory
       (void)take_word(MSG_DONTWAIT);
     }
@@ -268,13 +281,12 @@ void BareStream::exchange(std::size_t size, std::uint32_t count, LimitWays& ways
 }
 
 void BareStream::send(std::size_t size, std::uint32_t count, LimitWays& ways) {
-  buffer_.resize(std::max(buffer_.size(), size));
+  make_room(size);
   try_each(count, ways, [&](std::size_t number) {
     const SendWay& way = kSendWays.at(number);
     for (std::uint32_t i = 0; i < count; ++i)
-      if (leads_ && way.by_pages)
-        for (std::size_t sent = 0; sent < size;)
-          sent += put_pages(buffer_.data() + sent, size - sent);
+      if (leads_ && way.by_file)
+        for (std::size_t sent = 0; sent < size;) sent += put_file(sent, size - sent);
       else if (leads_)
         put(buffer_.data(), size, way.at_once, way.flags);
       else if (way.low_water > 0)

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/os/fd.hpp"
@@ -16,6 +17,9 @@ namespace weft::bench {
 class BareStream {
  public:
   explicit BareStream(World& world, int other = 1);
+  ~BareStream();
+  BareStream(const BareStream&) = delete;
+  BareStream& operator=(const BareStream&) = delete;
 
   /// Sends 8 bytes there and back `count` times, polling for each arrival. Returns microseconds one
   /// way, for each.
@@ -42,19 +46,20 @@ class BareStream {
   void set_low_water(std::size_t bytes);
   void put_word(std::uint64_t word);
   std::uint64_t take_word(int flags);
-  /// Gives the socket as many pages as it has room for; returns their bytes.
-  std::size_t put_pages(const std::byte* from, std::size_t bytes);
-  void swap(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t ahead,
-            bool by_pages);
+  /// Memory for at least `bytes`, which belongs to a file.
+  void make_room(std::size_t bytes);
+  void sleeps_in_calls(bool sleeps);
+  /// Gives the socket as many pages of the file as it has room for; returns their bytes.
+  std::size_t put_file(std::size_t from, std::size_t bytes);
+  /// Sends the first `bytes` of the memory and receives as many behind them.
+  void swap(std::size_t bytes, std::size_t ahead, bool by_file);
 
   bool leads_;
   os::Fd socket_;
-  os::Fd page_in_;  ///< of the pipe through which pages go
-  os::Fd page_out_;
-  std::size_t in_pipe_ = 0;
-  std::vector<std::byte> buffer_;
-  std::size_t low_water_ = 1;  ///< bytes that have to be there for poll() to return
-  std::size_t round_ = 0;      ///< each round begins with another way
+  os::Fd file_;
+  std::span<std::byte> buffer_;  ///< the mapped file
+  std::size_t low_water_ = 1;    ///< bytes that have to be there for poll() to return
+  std::size_t round_ = 0;        ///< each round begins with another way
 };
 
 }  // namespace weft::bench

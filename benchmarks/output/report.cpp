@@ -47,6 +47,14 @@ double Row::spread() const {
   return limit.spread;
 }
 
+std::vector<std::string> Row::peers_beyond_limit() const {
+  std::vector<std::string> beyond;
+  for (const auto& [name, peer] : peers)
+    if (name != kAgainst && peer.us * (1 + std::max(peer.spread, limit.spread)) < limit.us)
+      beyond.push_back(name);
+  return beyond;
+}
+
 std::vector<Row> summarise(const Results& results) {
   std::vector<Row> rows;
   for (const Measurements& measured : results) {
@@ -131,6 +139,11 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows,
   if (any_crowded)
     text +=
         fmt::format("* more ranks than the {} processor(s): they take turns\n", machine.processors);
+  for (const Row& row : rows)
+    for (const std::string& name : row.peers_beyond_limit())
+      text +=
+          fmt::format("{} {}: {} takes {:.2f} of the limit's time, so the limit is none\n",
+                      size_text(row.size), row.kind, name, row.peers.at(name).us / row.limit.us);
   return text;
 }
 
@@ -164,6 +177,7 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows,
                     {"spread", row.spread()},
                     {"ratios", comparisons},
                     {"limit_ways", row.limit_ways},
+                    {"peers_beyond_limit", row.peers_beyond_limit()},
                     {"figures", row.figures}});
   }
   nlohmann::json whole{{"bench", benchmark},

@@ -40,6 +40,9 @@ struct Row {
   double gigabytes_per_second() const noexcept {
     return static_cast<double>(size) * (ranks - 1) / weft_us / 1000;
   }
+  /// The peers that are quicker than the limit by more than the spread of their ratios: something
+  /// better can be done than what the limit does.
+  std::vector<std::string> peers_beyond_limit() const;
   /// The spread of the ratio to another build, else to Open MPI, else to the limit: the first of
   /// these that was measured.
   double spread() const;

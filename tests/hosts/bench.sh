@@ -26,7 +26,7 @@ measure() {
     grep -q "\"limit_$way\": [0-9]" "$folder/json" || fail "$name: the limit was not tried $way"
   done
 }
-measure wire 8,1m whole polled low_water pages pieces
-measure all_reduce 512k unbounded pages ahead_64k ahead_256k
-measure broadcast 64k whole polled low_water pages
-measure ps_dense 256k whole polled low_water pages pieces
+measure wire 8,1m whole polled low_water file pieces
+measure all_reduce 512k unbounded file ahead_64k ahead_256k
+measure broadcast 64k whole polled low_water file
+measure ps_dense 256k whole polled low_water file pieces

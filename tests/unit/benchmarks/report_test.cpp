@@ -76,6 +76,32 @@ TEST(Json, OfNoPeersIsAnEmptyObject) {
   EXPECT_TRUE(document["rows"][0]["peers"].empty());
 }
 
+/// A job of three pairs in which a peer takes `of_limit` of the limit's time, give or take 10 %.
+std::vector<Row> rows_with_a_peer_that_takes(double of_limit) {
+  return summarise({{1 << 20,
+                     "put",
+                     2,
+                     {{"weft", {20, 20, 20}},
+                      {"limit", {10, 10, 10}},
+                      {"weft/limit", {2, 2, 2}},
+                      {"against", {1, 1, 1}},
+                      {"iperf3", {9 * of_limit, 10 * of_limit, 11 * of_limit}}},
+                     {}}});
+}
+
+TEST(Summary, TellsThePeersThatAreBeyondTheLimit) {
+  const auto beyond = rows_with_a_peer_that_takes(0.6);
+  EXPECT_EQ(beyond[0].peers_beyond_limit(), std::vector<std::string>{"iperf3"});
+  EXPECT_NE(table("wire", beyond, {2})
+                .find("1m put: iperf3 takes 0.60 of the limit's time, so the limit is none\n"),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(json("wire", beyond, {2}))["rows"][0]["peers_beyond_limit"],
+            nlohmann::json{"iperf3"});
+  const auto within = rows_with_a_peer_that_takes(0.95);
+  EXPECT_TRUE(within[0].peers_beyond_limit().empty()) << "no more than the spread";
+  EXPECT_EQ(table("wire", within, {2}).find("limit is none"), std::string::npos);
+}
+
 TEST(Table, NamesSizesKindsAndPeers) {
   const auto text = table("put-bw", summarise(two_pairs_with_a_drift()), {4});
   for (const char* word : {"1m", "touched", "openmpi", "openmpi_put", "(0.250)", "limit", "hop_us"})
