@@ -70,6 +70,9 @@ std::vector<std::string> command(const Program& program, const RunOptions& optio
     // Open MPI between hosts: TCP, which this benchmark measures, and shared memory within a host.
     if (!is_weft(program))
       words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"});
+    // It doesn't see that these hosts share processors, and its waits would hold up its own ranks.
+    if (!is_weft(program) && options.crowded)
+      words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
     words.push_back(program.executable);
     const auto rest = arguments(options);
     words.insert(words.end(), rest.begin(), rest.end());
