@@ -148,8 +148,8 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
          "1: announce SIGTERM to the other ranks before it ends this one; 0: leave SIGTERM alone"}),
     {Setting::rails, "WEFT_RAILS", SettingType::integer, "auto", "a number from 1 to 8, or auto",
      "the most RDMA ports of a rank, or TCP connections for data to each peer, over different "
-     "networks if there are several; auto: the RDMA ports that are equally near, at most 4, or one "
-     "connection",
+     "networks if there are several; auto: the RDMA ports that are equally near, or one connection "
+     "for each network that both ends are on, at most 4",
      true, 1, 8},
     expert({Setting::tcp_congestion, "WEFT_TCP_CONGESTION", SettingType::text, "auto",
             "a congestion control such as cubic, system, or auto",

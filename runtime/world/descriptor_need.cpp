@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "base/fail.hpp"
 #include "base/os/descriptor_limit.hpp"
 #include "p2p/transport/address/fabric_kind.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 
 namespace weft::detail {
 namespace {
@@ -16,6 +18,14 @@ constexpr int kBase = kDescriptors - kDescriptorsOfEveryProcess - kDescriptorsOf
 constexpr int kOfTcp = 4;
 constexpr int kOfADevice = 6;
 constexpr int kMostPorts = 4;
+constexpr int kMostTcpRails = static_cast<int>(p2p::ConnectorAddress::kMaxIps);
+
+/// With connections to all ranks, though they may connect on first use.
+std::size_t needed_by(int rails, const Config& config, const RankCounts& ranks) {
+  return descriptors_to_open(config.with(Setting::rails, std::to_string(rails))
+                                 .with(Setting::mesh_eager, std::to_string(ranks.all)),
+                             ranks);
+}
 
 }  // namespace
 
@@ -39,6 +49,17 @@ std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks) {
     if (ranks.all > ranks.local) count += by_tcp(ranks.all - ranks.local);
   }
   return static_cast<std::size_t>(count);
+}
+
+int tcp_rails_within(const Config& config, const RankCounts& ranks, std::size_t free) {
+  int rails = kMostTcpRails;
+  while (rails > 1 && needed_by(rails, config, ranks) > free) --rails;
+  return rails;
+}
+
+int tcp_rails_within_limit(const Config& config, const RankCounts& ranks) {
+  return tcp_rails_within(config, ranks,
+                          os::free_descriptors(needed_by(kMostTcpRails, config, ranks)));
 }
 
 void require_descriptors(const Config& config, const RankCounts& ranks, int passing) {

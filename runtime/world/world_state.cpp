@@ -25,6 +25,7 @@
 #include "p2p/transport/tcp/tcp_fabric.hpp"
 #include "p2p/transport/verbs/make_fabric.hpp"
 #include "runtime/collective/numa_nodes.hpp"
+#include "runtime/world/descriptor_need.hpp"
 #include "topology/placement/place.hpp"
 
 namespace weft::detail {
@@ -138,7 +139,9 @@ p2p::MakeFabrics WorldState::own_fabrics(const Config& config,
     fabrics.push_back(std::make_unique<p2p::ShmFabric>(rank_here, *thread_, events));
     auto rdma = p2p::verbs::make_fabric(rank_here, *thread_, events, config, verbs);
     if (rdma) fabrics.push_back(std::move(rdma));
-    fabrics.push_back(std::make_unique<p2p::tcp::TcpFabric>(rank_here, *thread_, events, config));
+    fabrics.push_back(std::make_unique<p2p::tcp::TcpFabric>(
+        rank_here, *thread_, events, config,
+        tcp_rails_within_limit(config, {.all = size, .local = bootstrap_->local_size()})));
     return fabrics;
   };
 }

@@ -126,6 +126,18 @@ if on host2 nft add table inet cable 2>/dev/null; then
   seen 'lost 0 back 0 up 2'
   says 1 'rail 1 to rank 0 goes by .*: 10\.78\.2\.1 did not answer'
   echo 'a network that is silent from the start: held'
+  # By default it is waited for by nobody, and joins when it answers.
+  cut eth1
+  begin WEFT_RAILS=auto -- soak 2.5
+  wait_for "$folder/seen.begun"
+  ! grep -q 'rail 0 to rank' "$folder/output" || fail 'a silent network has joined'
+  heal
+  wait_for "$folder"/seen.{0,1}
+  finish
+  seen 'lost 0 back 0 up 2'
+  says 1 'rail 0 to rank 1: (10\.78\.2\.1|fd78:2::1) to '
+  says 1 'rail 1 to rank 1: 10\.78\.1\.1 to 10\.78\.1\.2'
+  echo 'a network that is silent when a job starts: held'
 else
   echo 'skipped: cables (no nft here)'
 fi

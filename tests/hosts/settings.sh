@@ -39,6 +39,46 @@ for try in 1 2 3; do
   ((try < 3)) || fail 'the second rail has carried next to nothing'
 done
 
+# By default as many rails as the two hosts share networks.
+# shellcheck disable=SC2016 # the inner shell expands
+slow='mount -n --bind "$1" /sys/class/net/"$0"/speed; shift; exec "$@"'
+# goes WHAT LEAST_ETH0 MOST_ETH0 LEAST_ETH1 MOST_ETH1 COMMAND...: MiB that host1 sends by each
+goes() {
+  local what=$1 most0=$3 eth0 eth1 least0=$2 least1=$4 most1=$5
+  shift 5
+  for try in 1 2 3; do
+    eth0=$(sent host1 eth0) eth1=$(sent host1 eth1)
+    WEFT_LOG=info bash "$ranks_sh" 2 "$@" "$program" "${moves[@]}" >"$output" 2>&1 || fail "$what: it ended with $?"
+    eth0=$((($(sent host1 eth0) - eth0) >> 20)) eth1=$((($(sent host1 eth1) - eth1) >> 20))
+    if ((eth0 >= least0 && eth0 <= most0 && eth1 >= least1 && eth1 <= most1)); then
+      echo "$what: held, $eth0 and $eth1 MiB"
+      return
+    fi
+  done
+  fail "$what: $eth0 MiB by eth0, $eth1 by eth1"
+}
+goes 'two networks without a setting' 4 999 4 999 env
+grep -q 'rail 1 to rank 0: 10\.78\.2\.2 to 10\.78\.2\.1' "$output" || fail 'the second rail is not told'
+[[ $(grep -c 'rail . to rank .:' "$output") == 4 ]] || fail 'not each rail of each rank is told once'
+printf '1000\n' >"$output.slow"
+goes 'a slow network beside a fast one' 0 2 8 999 unshare --mount bash -c "$slow" eth0 "$output.slow"
+! grep -q 'rail 1 to rank' "$output" || fail 'there is a second rail'
+rm "$output.slow"
+goes 'a network named alone' 0 2 8 999 env WEFT_IFACE=eth1
+HOSTS=1 goes 'ranks of one host' 0 0 0 0 env
+! grep -q 'rail 1 to rank' "$output" || fail 'ranks of one host have a second rail'
+
+# Where descriptors run short, further rails go before the job does, and each rank tells so once.
+# shellcheck disable=SC2016 # the inner shell expands
+few='ulimit -n "$0"; exec "$@"'
+for ((limit = 44; limit >= 32; limit -= 1)); do
+  bash "$ranks_sh" 2 bash -c "$few" $limit "$program" counts_alike_at_both_ends >"$output" 2>&1 || fail "ulimit -n $limit"
+  told=$(grep -c '2 networks are shared with rank ., and 1 of them used' "$output" || true)
+  ((told == 0)) || break
+done
+((told == 2)) || fail "$told lines tell of descriptors for one rail"
+echo "few descriptors: one rail with $limit"
+
 before=$(sent host1 eth1)
 holds 'IPv6 alone, by the second network' WEFT_IFACE=fd78:2::/64 -- "${moves[@]}"
 (($(sent host1 eth1) - before > 4 << 20)) || fail 'WEFT_IFACE has not chosen the network'

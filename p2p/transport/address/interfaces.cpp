@@ -5,7 +5,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <memory>
+#include <string_view>
+#include <system_error>
 
 #include "base/os/system_error.hpp"
 #include "p2p/transport/address/ip_address.hpp"
@@ -28,6 +33,34 @@ int prefix_bits(const ifaddrs& entry) {
   return bits + static_cast<int>(8 * first);
 }
 
+const std::filesystem::path kKernel = "/sys/class/net";
+
+/// 0 where the kernel says nothing, or that it does not know.
+std::uint32_t mbits_of(const std::string& name) {
+  std::int64_t mbits = 0;
+  std::ifstream(kKernel / name / "speed") >> mbits;
+  return mbits > 0 && mbits < std::numeric_limits<std::uint32_t>::max()
+             ? static_cast<std::uint32_t>(mbits)
+             : 0;
+}
+
+/// Below a VLAN lies one interface; below a bond or a bridge lie several, which it makes one.
+std::string port_of(std::string name) {
+  constexpr int kMostDeep = 8;
+  constexpr std::string_view kLower = "lower_";
+  for (int depth = 0; depth < kMostDeep; ++depth) {
+    std::vector<std::string> lower;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(kKernel / name, error), end; !error && at != end;
+         at.increment(error))
+      if (const std::string link = at->path().filename(); link.starts_with(kLower))
+        lower.push_back(link.substr(kLower.size()));
+    if (lower.size() != 1) break;
+    name = lower.front();
+  }
+  return name;
+}
+
 }  // namespace
 
 Interfaces interfaces() {
@@ -45,7 +78,9 @@ Interfaces interfaces() {
     host.addresses.push_back({.name = at->ifa_name,
                               .ip = ip_address_of(*at->ifa_addr),
                               .prefix_bits = prefix_bits(*at),
-                              .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
+                              .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0,
+                              .port = port_of(at->ifa_name),
+                              .mbits = mbits_of(at->ifa_name)});
   }
   std::ranges::sort(host.bare);
   host.bare.erase(std::unique(host.bare.begin(), host.bare.end()), host.bare.end());

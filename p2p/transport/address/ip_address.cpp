@@ -22,14 +22,6 @@ struct Prefix {
   int bits = 128;
 };
 
-bool in_prefix(const IpAddress& ip, const IpAddress& prefix, int bits) {
-  for (std::size_t i = 0; i < ip.size() && bits > 0; ++i, bits -= 8) {
-    const auto kept = bits >= 8 ? std::byte{0xff} : std::byte{0xff} << (8 - bits);
-    if (((ip[i] ^ prefix[i]) & kept) != std::byte{0}) return false;
-  }
-  return true;
-}
-
 IpAddress mapped(const in_addr& address) {
   IpAddress ip{};
   ip[10] = ip[11] = std::byte{0xff};
@@ -169,6 +161,14 @@ ChosenIps choose_named(const Interfaces& host, std::string_view wanted) {
 }
 
 }  // namespace
+
+bool in_prefix(const IpAddress& ip, const IpAddress& prefix, int bits) noexcept {
+  for (std::size_t i = 0; i < ip.size() && bits > 0; ++i, bits -= 8) {
+    const auto kept = bits >= 8 ? std::byte{0xff} : std::byte{0xff} << (8 - bits);
+    if (((ip[i] ^ prefix[i]) & kept) != std::byte{0}) return false;
+  }
+  return true;
+}
 
 bool is_ipv4(const IpAddress& ip) noexcept {
   constexpr IpAddress kMapped = {{std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},

@@ -47,7 +47,12 @@ struct InterfaceAddress {
   IpAddress ip{};
   int prefix_bits = 128;  ///< of its subnet, as a prefix of `ip`: 96 more than IPv4 counts
   bool loopback = false;
+  std::string port = {};    ///< what carries it: of a VLAN the interface below, else itself
+  std::uint32_t mbits = 0;  ///< per second, as the kernel tells; 0: it does not
 };
+
+/// Whether the first `bits` of both are alike.
+bool in_prefix(const IpAddress& ip, const IpAddress& prefix, int bits) noexcept;
 
 /// This host's interfaces.
 struct Interfaces {

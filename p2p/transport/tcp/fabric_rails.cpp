@@ -18,12 +18,50 @@ constexpr std::chrono::milliseconds kMostRailPatience{2000};
 
 }  // namespace
 
+std::vector<std::vector<IpAddress>> TcpFabric::shared_with(int rank, const Terms& theirs) const {
+  const HostAddresses own{listens_at_, terms_.networks};
+  const HostAddresses peer{connector_.address(rank), theirs.networks};
+  return local_.rank < rank ? shared_networks(own, peer) : shared_networks(peer, own);
+}
+
+void TcpFabric::agree(Partner& partner, const Terms& theirs) {
+  auto shared = shared_with(partner.rank, theirs);
+  partner.terms = terms_.agreed(theirs, shared.size());
+  const Terms& terms = *partner.terms;
+  // A peer that leaves it to the networks may be short of descriptors as well.
+  const std::size_t wanted =
+      theirs.by_networks != 0 ? shared.size() : std::min<std::size_t>(shared.size(), theirs.rails);
+  if (terms_.by_networks != 0 && terms_.rails < wanted &&
+      !std::exchange(has_told_of_descriptors_, true))
+    local_.log->warn(Subsystem::path,
+                     "{} networks are shared with rank {}, and {} of them used: there are no file "
+                     "descriptors for more connections to all ranks; raise the limit of open files "
+                     "(ulimit -n), or set WEFT_RAILS",
+                     shared.size(), partner.rank, terms_.rails);
+  if (terms.rails > 1) connector_.go_by_rails(partner.rank);
+  if (local_.rank < partner.rank) return;
+  if (terms.by_networks != 0 && !shared.empty()) {
+    shared.resize(terms.rails);
+    return connector_.call_for_data_by(partner.rank, shared);
+  }
+  for (int rail = 0; rail < terms.rails; ++rail) connector_.call_for_data(partner.rank, rail);
+}
+
+void TcpFabric::unanswered(int rank, int rail, const std::string& why) {
+  local_.log->warn(Subsystem::path, "rail {} to rank {}: {}; this job leaves it out", rail, rank,
+                   why);
+}
+
 void TcpFabric::on_rail(Partner& partner, const RailEvent& event) {
   switch (event.kind) {
     case RailEvent::Kind::none:
       return;
     case RailEvent::Kind::path_lost:
       return on_broke(partner, true, event.status);
+    case RailEvent::Kind::joined:
+      local_.log->info(Subsystem::path, "rail {} to rank {}: {} to {}", event.rail, partner.rank,
+                       event.why, text(event.address));
+      return;
     case RailEvent::Kind::up:
       partner.channel->counters().rails_back.add(1);
       local_.log->info(Subsystem::path, "rail {} to rank {} is back", event.rail, partner.rank);

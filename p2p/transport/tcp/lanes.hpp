@@ -44,7 +44,8 @@ struct Lanes {
   /// A rail that was the main one and has failed, or is up and is to be it no longer, until the
   /// peer has said what it took: nothing may overtake the rest.
   std::optional<std::size_t> fenced;
-  RecordRing held;  ///< until then, or until a striped put before them has arrived
+  bool awaits_first = false;  ///< no rail has been up yet; the main one counts as fenced
+  RecordRing held;            ///< until then, or until a striped put before them has arrived
   RecordRing held_urgent;
   PiecePool pool;
   UntakenPuts puts;

@@ -99,8 +99,7 @@ RailEvent TcpChannel::on_rail_said(const Head& head) {
   // Deal with the records that came too early.
   for (const Head& earlier : std::exchange(later_, {})) rank_.rail_said(peer_, earlier);
   const std::lock_guard lock(receiving_.mutex);
-  if (!std::exchange(rail.was_replaced, false))
-    return {.kind = RailEvent::Kind::up, .rail = head.index};
+  if (!std::exchange(rail.was_replaced, false)) return is_up(rail);
   rank_.local.ring();  // puts may have ended
   return {
       .kind = RailEvent::Kind::replaced, .rail = head.index, .why = rail.why, .address = rail.peer};
@@ -203,15 +202,15 @@ bool TcpChannel::send_again(Rail& rail, std::uint64_t taken, Link then) {
   return true;
 }
 
-bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
-  if (!lanes_ || index >= rails_.size()) return false;
+RailEvent TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
+  if (!lanes_ || index >= rails_.size()) return {};
   Rail& rail = *rails_[index];
   if (rail.link.load() == Link::proving) unwatch(rail);
   {
     const std::scoped_lock locks(receiving_.mutex, sending_.mutex);
-    if (!is_open()) return false;
+    if (!is_open()) return {};
     // The peer calls again once it has this end's word; its own may be lost with another rail.
-    if (rail.link.load() == Link::up || rail.is_untold) return false;
+    if (rail.link.load() == Link::up || rail.is_untold) return {};
     rail.is_owed = rail.link.load() == Link::fencing;
     rail.pipe = std::move(pipe);
     // One that has ended already has no addresses any more.
@@ -234,11 +233,24 @@ bool TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
     }
   }
   watch(rail);
-  return called;
+  return called ? is_up(rail) : RailEvent{};
+}
+
+RailEvent TcpChannel::is_up(Rail& rail) {
+  if (std::exchange(rail.has_been_up, true))
+    return {.kind = RailEvent::Kind::up, .rail = rail.index};
+  return {.kind = RailEvent::Kind::joined,
+          .rail = rail.index,
+          .why = text(rail.own),
+          .address = rail.peer};
 }
 
 void TcpChannel::use_rail(Rail& rail) {
   if (rails_[main_]->link.load() != Link::up) main_ = rail.index;
+  if (std::exchange(lanes_->awaits_first, false)) {
+    lanes_->fenced.reset();
+    release_held();
+  }
   for (const auto& other : rails_)
     if (other->is_untold && other->link.load() == Link::fencing) tell_down(*other, rail);
   lanes_->pool.use(rail.index, true);

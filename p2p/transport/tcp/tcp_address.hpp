@@ -8,7 +8,7 @@
 namespace weft::p2p::tcp {
 
 struct TcpAddress {
-  static constexpr std::uint8_t kVersion = 1;
+  static constexpr std::uint8_t kVersion = 2;
 
   ConnectorAddress connector;
 };

@@ -31,36 +31,52 @@ TcpChannel::~TcpChannel() { unwatch(); }
 
 void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
   std::vector<std::unique_ptr<Rail>> made;
-  for (std::size_t i = 0; i < rails.size(); ++i) {
+  for (std::size_t i = 0; i < rails.size(); ++i)
     made.push_back(std::make_unique<Rail>(*this, std::move(rails[i]), i));
-    if (checksums) made.back()->out.use_checksums();
+  if (!open_rails(std::move(made), checksums)) return;
+  for (const auto& rail : rails_) watch(*rail);
+}
+
+void TcpChannel::open(std::size_t rails, bool checksums) {
+  std::vector<std::unique_ptr<Rail>> made;
+  for (std::size_t i = 0; i < rails; ++i) {
+    Rail& rail = *made.emplace_back(std::make_unique<Rail>(*this, Pipe(os::Fd()), i));
+    rail.link = Link::down;
+    rail.reads = rail.has_been_up = false;
   }
+  (void)open_rails(std::move(made), checksums);
+}
+
+/// False: the path has failed already.
+bool TcpChannel::open_rails(std::vector<std::unique_ptr<Rail>> rails, bool checksums) {
+  if (checksums)
+    for (const auto& rail : rails) rail->out.use_checksums();
   {
     // Memory may be retracted by any thread meanwhile.
     const std::scoped_lock locks(sending_.mutex, receiving_.mutex);
     checksums_ = checksums;
-    rails_ = std::move(made);
+    rails_ = std::move(rails);
     if (rails_.size() > 1) {
       lanes_ = std::make_unique<Lanes>();
       for (const auto& rail : rails_) {
         rail->out.keep();
-        lanes_->pool.use(rail->index, true);
+        lanes_->pool.use(rail->index, rail->link.load() == Link::up);
       }
+      if (lanes_->awaits_first = !first_up(); lanes_->awaits_first) lanes_->fenced = main_;
     }
   }
-  {
-    const std::lock_guard lock(sending_.mutex);
-    // A failure may have come first, and stays.
-    const auto open = [this] { state_.store(State::open, std::memory_order_release); };
-    if (!end_.unless_decided(open)) return;
-    for (const auto& [head, payload] : sending_.unsent) transmit(head, payload);
-    for (const auto& rail : rails_) {
-      rail->out.flush(kTurn);  // a cipher's header
-      after_sending(*rail);
-    }
-    sending_.unsent = {};
+  const std::lock_guard lock(sending_.mutex);
+  // A failure may have come first, and stays.
+  const auto open = [this] { state_.store(State::open, std::memory_order_release); };
+  if (!end_.unless_decided(open)) return false;
+  for (const auto& [head, payload] : sending_.unsent) transmit(head, payload);
+  for (const auto& rail : rails_) {
+    if (rail->link.load() != Link::up) continue;
+    rail->out.flush(kTurn);  // a cipher's header
+    after_sending(*rail);
   }
-  for (const auto& rail : rails_) watch(*rail);
+  sending_.unsent = {};
+  return true;
 }
 
 void TcpChannel::watch(Rail& rail) {
@@ -141,7 +157,7 @@ bool TcpChannel::take_heard() noexcept {
   for (const auto& rail : rails_) {
     {
       const std::lock_guard lock(receiving_.mutex);
-      rail->in.take_any();
+      if (rail->reads) rail->in.take_any();
     }
     receive(*rail);
   }

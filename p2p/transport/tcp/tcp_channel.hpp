@@ -52,11 +52,11 @@ struct TcpRank {
 
 /// News of a rail for the fabric.
 struct RailEvent {
-  /// replaced: down and up again at once.
-  enum class Kind : std::uint8_t { none, down, up, replaced, path_lost };
+  /// joined: up for the first time; replaced: down and up again at once.
+  enum class Kind : std::uint8_t { none, joined, down, up, replaced, path_lost };
   Kind kind = Kind::none;
   std::size_t rail = 0;
-  std::string why = {};
+  std::string why = {};    ///< joined: this end's address
   IpAddress address = {};  ///< of the peer
   Status status = {};      ///< path_lost: it was the last one
 };
@@ -71,6 +71,9 @@ class TcpChannel final : public Channel, private GetEngine {
   /// Progress thread, once: the connections, one for each rail. Sends what waited.
   /// With `checksums` every record bears one, here and there.
   void open(std::vector<Pipe> rails, bool checksums);
+  /// As that, for several rails whose connections come one by one, by renew_rail(). Sending
+  /// waits for the first one.
+  void open(std::size_t rails, bool checksums);
 
   Status put(PutWork& work) noexcept override;
   std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
@@ -108,8 +111,8 @@ class TcpChannel final : public Channel, private GetEngine {
   RailEvent lose_rail(std::size_t rail, std::uint32_t connection, std::string why);
   /// A record of the peer's about a rail.
   RailEvent on_rail_said(const Head& head);
-  /// A rail that was lost has a connection again; `called` by this end. Whether it is up at once.
-  bool renew_rail(std::size_t rail, Pipe pipe, bool called);
+  /// A rail that was lost, or never was, has a connection; `called` by this end, it is up at once.
+  RailEvent renew_rail(std::size_t rail, Pipe pipe, bool called);
   /// Gives up a rail whose data was not acknowledged for `patience`, if another one works. Called
   /// again and again; `since_last` call.
   RailEvent check_rails(std::chrono::nanoseconds since_last, std::chrono::nanoseconds patience);
@@ -180,6 +183,7 @@ class TcpChannel final : public Channel, private GetEngine {
     std::optional<Reply> reply;  ///< that is under way, as the get was before it
     // The progress thread's.
     std::chrono::nanoseconds stalled{};  ///< for how long it has carried nothing
+    bool has_been_up = true;
 
     bool is_in_use() const noexcept {
       return link.load() == Link::up || link.load() == Link::proving;
@@ -211,6 +215,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
   static std::size_t take_runs(std::span<const iovec>& runs, std::size_t& skipped,
                                std::uint64_t bytes, std::span<iovec> some) noexcept;
+  bool open_rails(std::vector<std::unique_ptr<Rail>> rails, bool checksums);
   void watch(Rail& rail);
   void unwatch(Rail& rail) noexcept;
 
@@ -241,6 +246,7 @@ class TcpChannel final : public Channel, private GetEngine {
   bool send_again(Rail& rail, std::uint64_t taken, Link then);
   void move_main();
   void use_rail(Rail& rail);
+  RailEvent is_up(Rail& rail);
   void keep_for_later(const Head& head);
   RailEvent on_rail_down(Rail& rail, const Head& head);
 

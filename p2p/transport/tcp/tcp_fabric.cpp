@@ -53,13 +53,15 @@ Status taken_for_dead(int rank, std::string why, const char* hint = "") {
 }  // namespace
 
 TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
-                     const Config& config)
+                     const Config& config, int most_rails)
     : local_(local),
       progress_(progress),
       events_(events),
-      terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value_or(1)),
-              .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
-              .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
+      terms_(
+          {.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value_or(most_rails)),
+           .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
+           .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt)),
+           .by_networks = static_cast<std::uint8_t>(!config.integer(Setting::rails))}),
       dead_after_(config.time(Setting::dead_after)),
       connector_(local, progress, *this, config),
       first_use_(local, events, connector_,
@@ -84,7 +86,9 @@ void TcpFabric::listen(RankAddress& own) {
     return;
   }
   try {
-    (void)own.fabrics.add(kind(), TcpAddress{connector_.listen()});
+    listens_at_ = connector_.listen();
+    terms_.networks = connector_.networks();
+    (void)own.fabrics.add(kind(), TcpAddress{listens_at_});
   } catch (const Error& error) {
     if (local_.only_fabric == kind() || error.code() == Code::bad_config) throw;
     why_not_ = error.detail().message;
@@ -185,43 +189,46 @@ void TcpFabric::said(int rank, std::span<const std::byte> message) {
   if (is_close(message)) return events_.message(rank, message);
   const auto theirs = Terms::parse(message);
   if (!theirs || partner.terms) return;
-  partner.terms = terms_.agreed(*theirs);
-  if (local_.rank > rank)
-    for (int rail = 0; rail < partner.terms->rails; ++rail) connector_.call_for_data(rank, rail);
+  agree(partner, *theirs);
   if_complete(partner);
 }
 
 void TcpFabric::brought(int rank, DataConnection connection) {
   Partner& partner = this->partner(rank);
   if (partner.has_ended) return;
-  if (partner.is_connected) {
-    if (partner.channel == nullptr || !partner.channel->has_several_rails()) return;
-    const auto rail = static_cast<std::size_t>(connection.rail);
-    const bool was_called = connection.was_called;
-    try {
-      if (partner.channel->renew_rail(rail, pipe_of(partner, std::move(connection)), !was_called))
-        on_rail(partner, {.kind = RailEvent::Kind::up, .rail = rail});
-    } catch (const Error& error) {
-      events_.short_of(error);
-    }
-    return;
-  }
+  if (partner.is_connected) return renew(partner, std::move(connection));
   partner.rails.try_emplace(connection.rail, std::move(connection));
   if_complete(partner);
 }
 
+void TcpFabric::renew(Partner& partner, DataConnection connection) {
+  if (partner.channel == nullptr || !partner.channel->has_several_rails()) return;
+  const auto rail = static_cast<std::size_t>(connection.rail);
+  const bool was_called = connection.was_called;
+  try {
+    on_rail(partner, partner.channel->renew_rail(rail, pipe_of(partner, std::move(connection)),
+                                                 !was_called));
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
 void TcpFabric::if_complete(Partner& partner) {
-  if (!partner.terms || partner.is_connected || partner.rails.size() < partner.terms->rails) return;
+  if (!partner.terms || partner.is_connected) return;
+  if (partner.rails.size() < (partner.has_rails_by_network() ? 1 : partner.terms->rails)) return;
   if (partner.channel == nullptr) return;  // there was no memory for it, or this rank leaves
+  auto connections = std::exchange(partner.rails, {});
   std::vector<Pipe> rails;
-  for (auto& [rail, connection] : partner.rails)
-    rails.push_back(pipe_of(partner, std::move(connection)));
-  partner.rails.clear();
+  if (!partner.has_rails_by_network())
+    for (auto& [rail, connection] : connections)
+      rails.push_back(pipe_of(partner, std::move(connection)));
   up(partner, std::move(rails));
+  if (partner.is_connected && partner.has_rails_by_network())
+    for (auto& [rail, connection] : connections) renew(partner, std::move(connection));
 }
 
 Pipe TcpFabric::pipe_of(const Partner& partner, DataConnection connection) const {
-  if (terms_.rails > 1 && dead_after_) keep_alive(connection.socket.get(), *dead_after_);
+  if (partner.terms->rails > 1 && dead_after_) keep_alive(connection.socket.get(), *dead_after_);
   const ConnectionKeys& keys = connection.keys;
   if (partner.terms->encrypts == 0) return Pipe(std::move(connection.socket));
   if (connection.was_called)
@@ -231,8 +238,11 @@ Pipe TcpFabric::pipe_of(const Partner& partner, DataConnection connection) const
 
 void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
   try {
-    partner.channel->open(std::move(rails),
-                          partner.terms ? partner.terms->checksums != 0 : terms_.checksums != 0);
+    const bool checksums = partner.terms ? partner.terms->checksums != 0 : terms_.checksums != 0;
+    if (partner.has_rails_by_network())
+      partner.channel->open(partner.terms->rails, checksums);
+    else
+      partner.channel->open(std::move(rails), checksums);
   } catch (const Error& error) {
     if (partner.made) return events_.short_of(error);
     return lose(partner, error.status());
@@ -240,7 +250,7 @@ void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
   partner.is_connected = true;
   if (partner.channel->has_several_rails()) {
     rails_->start();
-    tell_rails(partner);
+    if (!partner.has_rails_by_network()) tell_rails(partner);
   }
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);

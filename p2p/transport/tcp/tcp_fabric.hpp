@@ -26,8 +26,10 @@ namespace weft::p2p::tcp {
 /// rank reaches itself by a pair of Unix sockets.
 class TcpFabric final : public Fabric, private ConnectorEvents {
  public:
-  /// All must outlive it; `progress` is the thread that `local` posts to.
-  TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events, const Config& config);
+  /// All must outlive it; `progress` is the thread that `local` posts to. `most_rails`: where
+  /// WEFT_RAILS is auto, to each peer; there are not descriptors for more.
+  TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events, const Config& config,
+            int most_rails);
 
   FabricKind kind() const noexcept override { return FabricKind::tcp; }
   Reach reaches(const RankAddress& own, const RankAddress& peer) const override;
@@ -39,6 +41,10 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
 
  private:
   struct Partner {
+    bool has_rails_by_network() const noexcept {
+      return terms && terms->by_networks != 0 && terms->rails > 1;
+    }
+
     int rank = -1;
     std::unique_ptr<TcpChannel> made;  ///< until it is the mesh's
     TcpChannel* channel = nullptr;
@@ -57,6 +63,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void met(int rank) override;
   void said(int rank, std::span<const std::byte> message) override;
   void brought(int rank, DataConnection connection) override;
+  void unanswered(int rank, int rail, const std::string& why) override;
   bool heard_otherwise(int rank) override;
   void ended(int rank, bool orderly, const std::string& why) override;
   void silent(int rank, const std::string& why) override;
@@ -66,6 +73,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void start();
   void if_complete(Partner& partner);
   void up(Partner& partner, std::vector<Pipe> rails);
+  void renew(Partner& partner, DataConnection connection);
   Pipe pipe_of(const Partner& partner, DataConnection connection) const;
   // fabric_rails.cpp
   void on_rail(Partner& partner, const RailEvent& event);
@@ -73,6 +81,8 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   /// How often rails are checked for silence.
   static constexpr std::chrono::milliseconds kRailCheck{50};
   void tell_rails(const Partner& partner);
+  std::vector<std::vector<IpAddress>> shared_with(int rank, const Terms& theirs) const;
+  void agree(Partner& partner, const Terms& theirs);
   void connect_to_itself(Partner& partner);
   void take_messages(Partner& partner);
   void on_broke(Partner& partner, bool ended, const Status& why);
@@ -83,9 +93,11 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   LocalRank& local_;
   ProgressThread& progress_;
   FabricEvents& events_;
-  const Terms terms_;  ///< of this rank
+  Terms terms_;  ///< of this rank
   const std::optional<std::chrono::nanoseconds> dead_after_;
   std::string why_not_;
+  ConnectorAddress listens_at_;
+  bool has_told_of_descriptors_ = false;
   Connector connector_;
   FirstUse first_use_;
   std::optional<Sockets> sockets_;  ///< once a peer is reached by this fabric

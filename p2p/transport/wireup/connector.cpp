@@ -24,9 +24,6 @@ constexpr std::chrono::milliseconds kErrandPeriod{50};
 constexpr std::chrono::seconds kPatience{10};
 /// Heartbeat timing where no rank is ever declared dead.
 constexpr std::chrono::seconds kUnlimited{10};
-constexpr const char* kReachHint =
-    "a firewall between the hosts? WEFT_IFACE names the network to use";
-
 /// The kernel asks whether the other host still answers, wherever this rank does not listen for
 /// signs of life: a pair may be cut off from each other alone.
 void keep_asking(int socket, nanoseconds dead_after) {
@@ -46,11 +43,9 @@ void keep_asking(int socket, nanoseconds dead_after) {
 /// it for want of an answer.
 void never_give_up(int socket) {
   constexpr unsigned kLongest = 0x7fffffff;  // milliseconds
+  const int off = 0;
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &off, sizeof off);
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kLongest, sizeof kLongest);
-}
-
-std::string seconds(nanoseconds span) {
-  return fmt::format("{:g} s", std::chrono::duration<double>(span).count());
 }
 
 }  // namespace
@@ -64,7 +59,6 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       dead_after(config.time(Setting::dead_after).value_or(kUnlimited)),
       judges_silence(config.time(Setting::dead_after).has_value()),
       encrypts(config.flag(Setting::encrypt)),
-      has_rails(config.integer(Setting::rails).value_or(1) > 1),
       interface(config.text(Setting::iface)),
       congestion(config.text(Setting::tcp_congestion)),
       why_silent("silent for " + seconds(dead_after)),
@@ -112,61 +106,9 @@ void Connector::Implementation::call(int rank) {
   server.attempt->begin();
 }
 
-void Connector::Implementation::call_for_data(int rank, int rail) {
-  Peer& server = peer(rank);
-  if (server.state != State::met || server.data_attempts.contains(rail)) return;
-  // Each by a network of its own, where there are enough networks.
-  std::vector<IpAddress> ips = addresses_of(server);
-  if (!ips.empty())
-    std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());
-  server.data_give_up = Clock::now() + init_timeout;
-  errands.start();
-  server.data_attempts.emplace(rail, data_attempt(rank, rail, ips, false)).first->second->begin();
-}
-
-void Connector::Implementation::call_again_for_data(int rank, int rail, const IpAddress& ip) {
-  Peer& server = peer(rank);
-  if (server.state != State::met || server.lost_rails.contains(rail)) return;
-  errands.start();
-  server.lost_rails.emplace(rail, data_attempt(rank, rail, {ip}, true)).first->second->begin();
-}
-
-std::unique_ptr<ConnectAttempt> Connector::Implementation::data_attempt(
-    int rank, int rail, const std::vector<IpAddress>& ips, bool keeps_trying) {
-  return std::make_unique<ConnectAttempt>(
-      progress, identity,
-      ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail), keeps_trying},
-      peer(rank).address.port, ips,
-      ConnectAttempt::Events{
-          .answered =
-              [this, rank, rail](os::Fd socket, const Handshake& own, const Handshake& theirs) {
-                peer(rank).data_attempts.erase(rail);
-                peer(rank).lost_rails.erase(rail);
-                events.brought(rank, {.socket = std::move(socket),
-                                      .rail = rail,
-                                      .was_called = false,
-                                      .keys = identity.keys(own, theirs)});
-              },
-          .short_of = say_short_of()},
-      congestion);
-}
-
 std::function<void(const Error&)> Connector::Implementation::say_short_of() {
   // Not from within a call to the connector.
   return [this](const Error& error) { progress.post([this, error] { events.short_of(error); }); };
-}
-
-std::string Connector::Implementation::on_called_for_data(const Handshake& client,
-                                                          const Handshake& own_end,
-                                                          os::Fd& socket) {
-  if (peer(client.from).state != State::met) return "it is not connected";
-  // The caller waits for it before it takes the connection for its own.
-  if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
-  events.brought(client.from, {.socket = std::move(socket),
-                               .rail = client.rail,
-                               .was_called = true,
-                               .keys = identity.keys(client, own_end)});
-  return {};
 }
 
 std::string Connector::Implementation::on_client(const Handshake& client, const Handshake& own_end,
@@ -194,10 +136,7 @@ std::string Connector::Implementation::on_client(const Handshake& client, const 
 void Connector::Implementation::meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher) {
   Peer& met = peer(rank);
   met.attempt.reset();
-  if (has_rails)
-    never_give_up(socket.get());
-  else if (judges_silence)
-    keep_asking(socket.get(), dead_after);
+  if (judges_silence) keep_asking(socket.get(), dead_after);
   try {
     met.stream = std::make_unique<Stream>(
         progress, std::move(socket),
@@ -288,25 +227,6 @@ bool Connector::Implementation::run_errand(int rank) {
   return false;
 }
 
-bool Connector::Implementation::run_data_errand(int rank) {
-  Peer& late = peer(rank);
-  std::optional<std::string> reason;
-  std::string ips;
-  for (const auto& [rail, attempt] : late.data_attempts) {
-    const auto failed = attempt->tick();
-    if (!reason && failed) reason = failed;
-    if (ips.empty()) ips = attempt->text();
-  }
-  if (!reason && Clock::now() >= late.data_give_up)
-    reason = fmt::format("no connection for data within {}", seconds(init_timeout));
-  if (!reason) return true;
-  const std::string why =
-      fmt::format("{} ({}); this rank is at {}; {}", *reason, ips, text(own), kReachHint);
-  close(rank, why);
-  events.ended(rank, false, why);
-  return false;
-}
-
 Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents& events,
                      const Config& config)
     : implementation_(std::make_unique<Implementation>(local, progress, events, config)) {
@@ -338,6 +258,8 @@ ConnectorAddress Connector::listen() {
   self.own.port = self.acceptor.listen(ips);
   self.own.count = static_cast<std::uint16_t>(ips.size());
   std::copy(ips.begin(), ips.end(), self.own.ips.begin());
+  // Networks that were named are wanted, however slow.
+  self.networks = describe(ips, self.own_addresses, self.interface == "auto");
   self.congestion.tell(*self.local.log);
   self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
                        text(self.own));
@@ -362,10 +284,8 @@ void Connector::connect(int rank) {
 
 void Connector::call(int rank) { implementation_->begin(rank, Implementation::State::calling); }
 
-void Connector::call_for_data(int rank, int rail) { implementation_->call_for_data(rank, rail); }
-
-void Connector::call_again_for_data(int rank, int rail, const IpAddress& ip) {
-  implementation_->call_again_for_data(rank, rail, ip);
+void Connector::go_by_rails(int rank) {
+  if (is_met(rank)) never_give_up(implementation_->peer(rank).stream->socket());
 }
 
 void Connector::send(int rank, std::span<const std::byte> message) {
@@ -390,11 +310,6 @@ void Connector::drop(int rank, const std::string& why) {
 
 bool Connector::is_met(int rank) const noexcept {
   return implementation_->peer(rank).state == Implementation::State::met;
-}
-
-IpAddress Connector::address_for_data(int rank, int rail) const {
-  const auto ips = implementation_->addresses_of(implementation_->peer(rank));
-  return ips.empty() ? IpAddress{} : ips[static_cast<std::size_t>(rail) % ips.size()];
 }
 
 }  // namespace weft::p2p

@@ -13,6 +13,7 @@
 #include "base/os/fd.hpp"
 #include "p2p/progress/progress_thread.hpp"
 #include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/address/shared_networks.hpp"
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/local_rank.hpp"
 
@@ -45,6 +46,13 @@ class ConnectorEvents {
   virtual void brought(int rank, DataConnection connection) {
     (void)rank;
     (void)connection;
+  }
+  /// No connection for data has come by this network within WEFT_INIT_TIMEOUT, and others have: it
+  /// is called no more. `why` in words.
+  virtual void unanswered(int rank, int rail, const std::string& why) {
+    (void)rank;
+    (void)rail;
+    (void)why;
   }
   /// Whether anything of the rank has come by connections for data since this was last asked: it
   /// lives, whatever is in the way of its signs of life.
@@ -83,12 +91,24 @@ class Connector {
   /// As connect(), where the other end may not know of it: this rank calls, even if it is the lower
   /// one. Two that call each other meet once.
   void call(int rank);
+  /// Facts of the addresses that listen() returned, in their order.
+  const NetworkAddresses& networks() const noexcept;
+  /// Where that rank listens.
+  const ConnectorAddress& address(int rank) const noexcept;
   /// Calls a rank that was met for a connection for data, one more for each rail. Ends in brought()
   /// at both ends, or in ended().
   void call_for_data(int rank, int rail);
+  /// The same, once for all rails: one for each of these networks, at the rank's addresses on it.
+  /// Of several each is called by its own network alone, and one that comes suffices: the others
+  /// may come later, or end in unanswered() after WEFT_INIT_TIMEOUT. A single one is called at the
+  /// rank's other addresses, too.
+  void call_for_data_by(int rank, const std::vector<std::vector<IpAddress>>& shared);
   /// As that, for a rail that was lost, at the address that it was at; again and again, with
   /// pauses, until it is back or the rank is gone. Ends in brought() alone.
   void call_again_for_data(int rank, int rail, const IpAddress& ip);
+  /// Data goes by several rails: nothing but silence by all of them ends the rank that was met,
+  /// even if this connection's network is cut.
+  void go_by_rails(int rank);
   /// Queued, never dropped while the connection lives; 1 to kMaxMessage bytes. Without effect
   /// unless the rank is met.
   void send(int rank, std::span<const std::byte> message);

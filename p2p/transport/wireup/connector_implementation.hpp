@@ -1,6 +1,9 @@
 // The implementation of Connector.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +22,13 @@
 
 namespace weft::p2p {
 
+inline constexpr const char* kReachHint =
+    "a firewall between the hosts? WEFT_IFACE names the network to use";
+
+inline std::string seconds(std::chrono::nanoseconds span) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(span).count());
+}
+
 struct Connector::Implementation {
   /// Beats until the connection to a rank that was given up is closed, if that rank does not close
   /// it.
@@ -35,6 +45,8 @@ struct Connector::Implementation {
     std::map<int, std::unique_ptr<ConnectAttempt>> data_attempts;  ///< by rail
     std::map<int, std::unique_ptr<ConnectAttempt>> lost_rails;     ///< that are called again
     Clock::time_point data_give_up;
+    bool any_rail_will_do = false;  ///< each is called by its own network alone
+    bool data_came = false;
     /// Stays when it is closed: its own events may close it.
     std::unique_ptr<Stream> stream;
     int beats_given_up = 0;  ///< left, until the connection to a rank given up is closed
@@ -49,6 +61,7 @@ struct Connector::Implementation {
   /// By networks that the user has named, where the peer is on one of them.
   std::vector<IpAddress> addresses_of(const Peer& server) const;
   void call_for_data(int rank, int rail);
+  void call_for_data_by(int rank, const std::vector<std::vector<IpAddress>>& shared);
   void call_again_for_data(int rank, int rail, const IpAddress& ip);
   std::unique_ptr<ConnectAttempt> data_attempt(int rank, int rail,
                                                const std::vector<IpAddress>& ips,
@@ -64,6 +77,7 @@ struct Connector::Implementation {
   /// Whether the rank is still connecting.
   bool run_errand(int rank);
   bool run_data_errand(int rank);
+  void leave_out_late_rails(int rank);
   std::function<void(const Error&)> say_short_of();
   bool is_connecting() const;
   void beat(std::uint64_t expired);
@@ -76,12 +90,12 @@ struct Connector::Implementation {
   const std::chrono::nanoseconds dead_after;
   const bool judges_silence;
   const bool encrypts;
-  const bool has_rails;  ///< data may go on where this connection's network is cut
   const std::string interface;
   const CongestionControl congestion;
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;
   ConnectorAddress own;
+  NetworkAddresses networks{};  ///< of `own`
   Identity identity;
   std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
   std::optional<Heartbeats> beats;

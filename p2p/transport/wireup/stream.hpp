@@ -45,6 +45,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   bool is_open() const noexcept { return static_cast<bool>(socket_); }
+  int socket() const noexcept { return socket_.get(); }
   /// 1 to kMaxMessage bytes. Bytes that the socket can't take yet are queued.
   void send(std::span<const std::byte> message);
   void send_sign_of_life() { put_frame(0, {}); }

@@ -13,6 +13,7 @@
 
 #include "p2p/transport/address/ip_address.hpp"
 
+#include "tests/unit/connector/ip_of.hpp"
 #include "tests/unit/connector/job.hpp"
 
 namespace weft::p2p::tests {
@@ -132,6 +133,46 @@ TEST(Connector, HandsOverConnectionsForData) {
   }
   EXPECT_EQ(keys.size(), 4U);  // one for each direction of each
   EXPECT_EQ(job[0].rejected_connections(), 0U);
+}
+
+/// Of another host that nobody has: for documentation (RFC 5737).
+const IpAddress kNobody = ip("192.0.2.1");
+
+TEST(Connector, WaitsForNoNetworkThatDoesNotAnswerIfAnotherDoes) {
+  const Config config = settings().with(Setting::init_timeout, "2s");
+  Job job(2, config);
+  job.connect();
+  const auto begun = Clock::now();
+  job[1].call_for_data_by(0, {{kNobody}, {ip("127.0.0.1")}});
+  ASSERT_NE(job[0].wait_brought(1, 1), nullptr);
+  ASSERT_NE(job[1].wait_brought(0, 1), nullptr);
+  EXPECT_LT(Clock::now() - begun, 2s) << "the other one has not been given up yet";
+  const std::string why = job[1].wait_unanswered(0, 0);
+  EXPECT_NE(why.find("no connection within 2 s"), std::string::npos) << why;
+  EXPECT_NE(why.find("192.0.2.1"), std::string::npos) << why;
+  EXPECT_FALSE(job[0].has_ended(1));
+  EXPECT_FALSE(job[1].has_ended(0));
+  EXPECT_EQ(job[0].brought_count(), 1U) << "twice by one network";
+  job[0].send(1, "still here");
+  EXPECT_EQ(job[1].wait_said(0, 1), std::vector<std::string>{"still here"});
+}
+
+TEST(Connector, EndsAtARankThatAnswersByNoNetwork) {
+  const Config config = settings().with(Setting::init_timeout, "1s");
+  Job job(2, config);
+  job.connect();
+  job[1].call_for_data_by(0, {{kNobody}, {ip("192.0.2.2")}});
+  const auto end = job[1].wait_end(0);
+  ASSERT_TRUE(end);
+  EXPECT_NE(end->why.find("no connection for data within 1 s"), std::string::npos) << end->why;
+}
+
+TEST(Connector, CallsByTheOtherAddressesTooIfOneNetworkIsShared) {
+  Job job(2);
+  job.connect();
+  job[1].call_for_data_by(0, {{kNobody}});
+  EXPECT_NE(job[1].wait_brought(0, 0), nullptr);
+  EXPECT_NE(job[0].wait_brought(1, 0), nullptr);
 }
 
 TEST(Connector, GivesNoConnectionForDataToARankThatItHasNotMet) {

@@ -2,26 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <cstring>
 
 #include "weft/error.hpp"
 
+#include "tests/unit/connector/ip_of.hpp"
+
 namespace weft::p2p {
 namespace {
-
-IpAddress ip(const char* text) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  if (::inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-    return ip_address_of(reinterpret_cast<const sockaddr&>(v4));
-  EXPECT_EQ(::inet_pton(AF_INET6, text, &v6.sin6_addr), 1) << text;
-  return ip_address_of(reinterpret_cast<const sockaddr&>(v6));
-}
 
 /// `bits` as people count them.
 InterfaceAddress on(const char* name, const char* address, int bits) {

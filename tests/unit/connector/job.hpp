@@ -97,6 +97,16 @@ class Rank final : public ConnectorEvents {
   void call_for_data(int rank, int rail) {
     thread_.run([&] { connector_->call_for_data(rank, rail); });
   }
+  void call_for_data_by(int rank, const std::vector<std::vector<IpAddress>>& networks) {
+    thread_.run([&] { connector_->call_for_data_by(rank, networks); });
+  }
+  /// Why no connection for data came; empty if none was given up.
+  std::string wait_unanswered(int rank, int rail) {
+    wait([&] { return unanswered_.contains({rank, rail}); });
+    const std::lock_guard lock(mutex_);
+    const auto found = unanswered_.find({rank, rail});
+    return found == unanswered_.end() ? "" : found->second;
+  }
   /// nullptr if no connection came.
   DataConnection* wait_brought(int rank, int rail) {
     wait([&] { return brought_.contains({rank, rail}); });
@@ -195,6 +205,9 @@ class Rank final : public ConnectorEvents {
   void brought(int rank, DataConnection connection) override {
     change([&] { brought_.emplace(std::pair(rank, connection.rail), std::move(connection)); });
   }
+  void unanswered(int rank, int rail, const std::string& why) override {
+    change([&] { unanswered_.emplace(std::pair(rank, rail), why); });
+  }
   bool heard_otherwise(int) override { return hears_otherwise.load(); }
   void short_of(const Error& error) override {
     change([&] { shortages_.emplace_back(error.what()); });
@@ -222,6 +235,7 @@ class Rank final : public ConnectorEvents {
   std::vector<std::vector<std::string>> said_;
   std::vector<std::optional<End>> ends_;
   std::map<std::pair<int, int>, DataConnection> brought_;
+  std::map<std::pair<int, int>, std::string> unanswered_;
   std::vector<std::string> shortages_;
 };
 
