@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # On host1 of two hosts whose TCP is under reno: the hosts are, ranks move data under it, and the doctor of each host
-# tells what its TCP is under and which queueing discipline holds packets back.
-#   congestion_control.sh TESTS_HOSTS WEFT_TOPO CONFORMANCE_RANKS
+# tells what its TCP is under and which queueing discipline holds packets back. Where hosts are under bbr, a job's
+# connections have another in its place, or what was asked for; one that no host has is told by each rank once.
+#   congestion_control.sh TESTS_HOSTS WEFT_TOPO CONFORMANCE_RANKS RAILS_LOAD
 set -euo pipefail
-here=$1 topo=$2 program=$3
+here=$1 topo=$2 program=$3 load=$4
 setting=/proc/sys/net/ipv4/tcp_congestion_control
 export WEFT_FABRIC=tcp WEFT_TIMEOUT=60s WEFT_ARENA_CHUNK=4m
 
@@ -24,7 +25,40 @@ for host in host1 host2; do
 done
 bash "$here/ranks.sh" 2 "$program" carries_every_size >/dev/null || fail "under reno: ranks ended with $?"
 
-if on host2 bash -c "echo bbr >$setting" 2>/dev/null; then
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+said=$(WEFT_TCP_CONGESTION=nosuch bash "$here/ranks.sh" 2 "$program" carries_every_size 2>&1) ||
+  fail "with a congestion control that is not there ranks ended with $?: $said"
+told=$(grep -c 'WEFT_TCP_CONGESTION="nosuch": this host does not have it .*connections have reno' <<<"$said" || true)
+((told == 2)) || fail "$told lines, not one of each rank, tell of a congestion control that is not there: $said"
+
+# are_under PATTERN [NAME=VALUE]: what the connections of a job have while it runs, at both ends
+are_under() {
+  local host job seen
+  rm -f "$folder"/*
+  env "${2-WEFT_LOG=warn}" bash "$here/ranks.sh" 2 "$load" soak 1 "$folder/seen" >"$folder/output" 2>&1 &
+  job=$!
+  until [[ -e $folder/seen.begun ]]; do
+    kill -0 $job 2>/dev/null || fail "the job ended early: $(cat "$folder/output")"
+    sleep 0.02
+  done
+  for host in host1 host2; do
+    # Without the launcher's own, which are those within a host.
+    on $host ss -Htnpi state established not src 127.0.0.0/8 >"$folder/$host"
+  done
+  wait $job || fail "the job ended with $?: $(cat "$folder/output")"
+  for host in host1 host2; do
+    # A line of the connection, and one of its state, which begins with the name.
+    seen=$(grep -A 1 rails_load "$folder/$host" | grep -oE '^[[:space:]]+ (ts |sack )*[a-z]+' | grep -oE '[a-z]+$' | sort | uniq -c)
+    echo "$host under $(on $host cat $setting): connections of ranks have $(xargs <<<"$seen")"
+    [[ $seen =~ ^\ *[2-9]\ $1$ ]] || fail "connections of ranks on $host: $(cat "$folder/$host")"
+  done
+}
+are_under reno
+if on host1 bash -c "echo bbr >$setting" 2>/dev/null && on host2 bash -c "echo bbr >$setting"; then
+  are_under '(cubic|reno)'
+  are_under bbr WEFT_TCP_CONGESTION=system
+  on host1 bash -c "echo reno >$setting"
   doctor host1 '^ok +tcp-congestion +reno'
   doctor host2 '^warn +tcp-congestion +bbr'
 else

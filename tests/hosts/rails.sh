@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # On host1 of two hosts with two networks: under load, the cable of one of two rails is out for a while, or for good.
 # Nothing is lost, nothing hangs, counters and one line each tell, and the rail comes back. Two rails of 1 Gbit/s move
-# a large tensor nearly twice as fast as one.
+# a large tensor nearly twice as fast as one, and unequal ones as fast as both together. Two ranks take as many rails
+# as both have.
 #   rails.sh RANKS_SH RAILS_LOAD
 # WEFT_TEST_FULL=1: 30 times each.
 set -euo pipefail
@@ -47,13 +48,16 @@ wait_for() {
     done
   done
 }
-# begin NAME=VALUE... -- ARGUMENT...: the load, as $job
+# begin NAME=VALUE... -- ARGUMENT...: the load, as $job; $rails_of_1: rank 1's own WEFT_RAILS
+rails_of_1=
+# shellcheck disable=SC2016 # the inner shell expands
+as_rank='[[ -z $0 || $OMPI_COMM_WORLD_RANK != 1 ]] || export WEFT_RAILS=$0; exec "$@"'
 begin() {
   local settings=()
   while [[ $1 != -- ]]; do settings+=("$1") && shift; done
   shift
   rm -f "$folder"/*
-  env "${settings[@]}" bash "$ranks_sh" 2 "$load" "$@" "$folder/seen" >"$folder/output" 2>&1 &
+  env "${settings[@]}" bash "$ranks_sh" 2 bash -c "$as_rank" "$rails_of_1" "$load" "$@" "$folder/seen" >"$folder/output" 2>&1 &
   job=$!
 }
 finish() {
@@ -142,6 +146,31 @@ else
   echo 'skipped: cables (no nft here)'
 fi
 
+# agree RAILS RAILS_OF_RANK_1 WANTED: ranks that ask for these have as many as both
+agree() {
+  rails_of_1=$2
+  begin "WEFT_RAILS=$1" -- soak 0.2
+  wait_for "$folder"/seen.{0,1}
+  finish
+  rails_of_1=
+  seen "lost 0 back 0 up $3"
+}
+agree 3 1 1
+agree 1 3 1
+agree 3 2 2
+agree auto 4 2
+agree auto 1 1
+echo 'as many rails as both ranks have: held'
+on host2 ip address flush dev eth1
+agree auto auto 1
+begin -- soak 0.2
+wait_for "$folder"/seen.{0,1}
+finish
+seen 'lost 0 back 0 up 2'
+says 1 'WEFT_IFACE=eth1,eth0: eth1 is left out: it is down, or has no address'
+on host2 ip address add 10.78.2.2/24 dev eth1
+echo 'a network on which one host has no address: left out'
+
 # microseconds RAILS: the shortest time of a 64 MiB put
 microseconds() {
   begin "WEFT_RAILS=$1" -- rate 4
@@ -163,6 +192,16 @@ if tc qdisc add dev eth1 root tbf rate 1gbit burst 256k latency 50ms 2>/dev/null
     ((10 * one < 18 * two)) || break
   done
   ((10 * one >= 18 * two)) || fail "two rails are not 1.8 times as fast as one, $try times"
+  for host in host1 host2; do
+    on $host tc qdisc replace dev eth0 root tbf rate 250mbit burst 64k latency 50ms
+  done
+  for try in 1 2 3; do
+    two=$(microseconds 2)
+    echo "64 MiB by rails of 1 Gbit/s and 250 Mbit/s: $two us"
+    ((100 * two > 88 * one)) || break
+  done
+  # By their rates 80 % of the time of the fast one alone; in equal shares it would be 200 %.
+  ((100 * two <= 88 * one)) || fail "the slow rail brings too little, or holds the fast one up, $try times"
 else
   echo 'skipped: slow rails (no tbf here)'
 fi

@@ -8,6 +8,7 @@
 #include <exception>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,11 +44,15 @@ struct Outcome {
 
 class SilentJob {
  public:
-  SilentJob(const Row& row, Silent silent, int number)
-      : row_(row), silent_(silent), number_(number) {}
+  SilentJob(const Row& row, Silent silent, int number, int nics = 1)
+      : row_(row),
+        silent_(silent),
+        number_(number),
+        nics_(nics),
+        job_({.retry_wait = kRetries}, {}, nics) {}
 
   Outcome run() {
-    job_.run(2, verbs_settings().with(Setting::dead_after, "60s"),
+    job_.run(2, verbs_settings().with(Setting::dead_after, "60s").with(Setting::rails, "2"),
              [this](World& world) { world.rank() == 0 ? call(world) : answer(world); });
     return outcome_;
   }
@@ -58,6 +63,7 @@ class SilentJob {
   void call(World& world) {
     Side side = side_of(world);
     std::optional<Case> made = row_.make(side);
+    EXPECT_EQ(world.report().paths.back().rails.size(), static_cast<std::size_t>(nics_));
     meeting_.wait();
     if (silent_ == Silent::before) job_.network.isolate(1);
     meeting_.wait();
@@ -102,28 +108,35 @@ class SilentJob {
   const Row& row_;
   const Silent silent_;
   const int number_;
-  NicJob job_{{.retry_wait = kRetries}};
+  const int nics_;
+  NicJob job_;
   Meeting meeting_{2};
   Outcome outcome_;
 };
 
-class DeadlinesByVerbs : public testing::TestWithParam<Row> {};
-
-TEST_P(DeadlinesByVerbs, Hold) {
-  const Row& row = GetParam();
-  bool timed_out = false;
-  int number = 0;
-  for (const Silent silent : kSilent) {
-    Outcome outcome;
-    for (int i = 0; i < kMostTries; ++i) {
-      outcome = SilentJob(row, silent, ++number).run();
-      timed_out = timed_out || outcome.timed_out;
-      if (!outcome.is_late) break;
+class DeadlinesByVerbs : public testing::TestWithParam<Row> {
+ protected:
+  void hold(std::span<const Silent> moments, int nics) {
+    const Row& row = GetParam();
+    bool timed_out = false;
+    int number = 0;
+    for (const Silent silent : moments) {
+      Outcome outcome;
+      for (int i = 0; i < kMostTries; ++i) {
+        outcome = SilentJob(row, silent, ++number, nics).run();
+        timed_out = timed_out || outcome.timed_out;
+        if (!outcome.is_late) break;
+      }
+      EXPECT_EQ(outcome.trouble, "") << row.label() << ", rank 1 silent " << name_of(silent);
     }
-    EXPECT_EQ(outcome.trouble, "") << row.label() << ", rank 1 silent " << name_of(silent);
+    EXPECT_TRUE(timed_out || !row.needs_peer) << row.label() << " never needed rank 1";
   }
-  EXPECT_TRUE(timed_out || !row.needs_peer) << row.label() << " never needed rank 1";
-}
+};
+
+TEST_P(DeadlinesByVerbs, Hold) { hold(kSilent, 1); }
+
+// Both fall silent at once.
+TEST_P(DeadlinesByVerbs, HoldByTwoPorts) { hold(std::span(kSilent).first(1), 2); }
 
 /// All rows but those of subscribers, which verbs do not reach.
 std::vector<Row> rows() {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/pattern.hpp"
@@ -24,15 +25,19 @@ inline Config verbs_settings() {
   return settings().with(Setting::fabric, "verbs").with(Setting::log, "off");
 }
 
-/// A job whose ranks have one NIC each; owns their network.
+/// A job whose ranks have one NIC each, or several alike, "fake0", "fake1", ...; owns their
+/// network.
 class NicJob {
  public:
-  explicit NicJob(const NetworkOptions& options = {}, NicSpec nic = {})
-      : network(options), nic_(std::move(nic)) {}
+  explicit NicJob(const NetworkOptions& options = {}, const NicSpec& nic = {}, int nics = 1)
+      : network(options), nics_(static_cast<std::size_t>(nics), nic) {
+    for (int i = 0; nics > 1 && i < nics; ++i)
+      nics_[static_cast<std::size_t>(i)].name = "fake" + std::to_string(i);
+  }
 
   /// Runs `body` on each rank. Afterwards the ranks must have released all objects of their NICs.
   void run(int ranks, const Config& config, const std::function<void(World&)>& body) {
-    run_ranks(ranks, body, config, [this](int rank) { return network.device(rank, nic_); });
+    run_ranks(ranks, body, config, [this](int rank) { return network.devices(rank, nics_); });
     expect_clean();
   }
   void run(int ranks, const std::function<void(World&)>& body) {
@@ -51,7 +56,7 @@ class NicJob {
   FakeNetwork network;
 
  private:
-  const NicSpec nic_;
+  std::vector<NicSpec> nics_;
 };
 
 /// Rank 0's part where its path ends: takes tensors of rank 1 until then, and returns that end.
