@@ -6,15 +6,7 @@ ranks_sh=$1 ranks=$2
 shift 2
 sent() { cat /sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts; }
 
-for ((node = 0; node < NODES; node++)); do
-  ssh "node$node" second-port
-  for _ in {1..50}; do
-    state=$(ssh "node$node" 'cat /sys/class/infiniband/rxe1/ports/1/state')
-    [[ $state != '4: ACTIVE' ]] || break
-    sleep 0.2
-  done
-  [[ $state == '4: ACTIVE' ]] || { echo "rxe1 of node$node is $state" && exit 1; }
-done
+source "$(dirname "$0")/second_ports.sh"
 before=$(sent)
 export WEFT_NIC=rxe0,rxe1
 bash "$ranks_sh" "$NODES" "$ranks" "$@"

@@ -1,6 +1,6 @@
 """Breaks jobs with traffic between two guests, and checks what their ranks say.
 
-Usage: failures.py [--runs N] CASE GUESTS RANKS_SH TRAFFIC
+Usage: failures.py [--runs N] CASE GUESTS RANKS_SH TRAFFIC [TWO_PORTS_SH]
 
   kill       a random rank of node1 is killed at a random moment
   power      node1's power is cut at a random moment
@@ -8,11 +8,18 @@ Usage: failures.py [--runs N] CASE GUESTS RANKS_SH TRAFFIC
   cable      node1's cable is out for good
   pulse      it is out for 2 s: nothing may be lost
 
+With two ports for each host, and large tensors, which go by both; nothing may be lost, and the rank of each host must
+tell what became of its rail in a line and in its counters:
+
+  second_pulse  the cable of node1's second port is out for 2 s
+  second_cable  it is out for good
+
 WEFT_TEST_SEED repeats the random choices.
 """
 
 import argparse
 import random
+import re
 import subprocess
 import time
 
@@ -31,8 +38,11 @@ DEAD_AFTER_S = 2.0
 LINE = (
     r"skipped: (?P<why>.*)|rank (?P<rank>\d+) (?:(?P<moment>runs|dies)"
     r"|ended in round \d+: (?P<code>\w+) peer (?P<peer>-?\d+): (?P<text>.*)"
-    r"|held (?P<rounds>\d+) rounds)"
+    r"|held (?P<rounds>\d+) rounds"
+    r"|has (?P<rails>\d+) rails to rank \d+, (?P<up>\d+) up, lost (?P<lost>\d+), back (?P<back>\d+))"
 )
+TOLD = r"weft\[node\d:{}\] \w+ path: rail 1 to rank {} .*is {}"
+
 
 
 class Ranks(Job):
@@ -41,6 +51,7 @@ class Ranks(Job):
     def __init__(self, command):
         super().__init__(command, LINE)
         self.early = []  # lines of ranks that were faster than the news of a death
+        self.rails = {}  # {rank: line}
 
     def next_rank(self, end):
         line, when = self.next_line(end)
@@ -48,11 +59,11 @@ class Ranks(Job):
             skip(line["why"])
         return int(line["rank"]), line, when
 
-    def under_way(self):
+    def under_way(self, ranks=RANKS):
         """Waits until every rank is."""
         found = set()
         end = time.monotonic() + START_LIMIT_S
-        while len(found) < RANKS:
+        while len(found) < ranks:
             rank, line, _ = self.next_rank(end)
             expect(line["moment"] == "runs", f"a rank ended before anything was done: {line[0]}")
             found.add(rank)
@@ -72,8 +83,10 @@ class Ranks(Job):
         end = time.monotonic() + seconds
         while not ranks <= found.keys():
             rank, line, when = self.early.pop(0) if self.early else self.next_rank(end)
-            if not line["moment"]:
+            if not line["moment"] and not line["rails"]:
                 found[rank] = (line, when)
+            if line["rails"]:
+                self.rails[rank] = line
         return found
 
 
@@ -81,8 +94,8 @@ class Case:
     def __init__(self, given):
         self.given = given
 
-    def start(self, *arguments):
-        job = ["bash", self.given.ranks, "2", str(RANKS), self.given.program, *map(str, arguments)]
+    def start(self, *arguments, ranks=RANKS, script=()):
+        job = ["bash", *script, self.given.ranks, *(() if script else "2"), str(ranks), self.given.program, *arguments]
         environment = ["--env", "=".join(SURVIVE)]
         self.job = Ranks([self.given.guests, "run", "--seconds", "240", *environment, "--", *job])
 
@@ -112,14 +125,14 @@ class Case:
     def kill(self):
         victim = random.choice(sorted(THERE))
         delay = random.randrange(1500)
-        self.start("die", victim, delay)
+        self.start("die", str(victim), str(delay))
         since = self.job.death_of(victim)
         survivors = HERE | THERE - {victim}
         slowest = self.expect_survivors(survivors, {victim}, since, MARGIN_S)
         return f"rank {victim} killed {delay} ms after it was under way", slowest
 
     def power(self):
-        self.start("exchange", 200)
+        self.start("exchange", "200")
         return self.cut_power()
 
     def silent(self):
@@ -134,7 +147,7 @@ class Case:
         return f"power cut {when}", self.expect_survivors(HERE, THERE, since, DEAD_AFTER_S + MARGIN_S)
 
     def cable(self):
-        self.start("exchange", 200)
+        self.start("exchange", "200")
         self.job.under_way()
         when = self.wait_a_little()
         since = time.monotonic()
@@ -146,28 +159,64 @@ class Case:
         return f"cable out {when}", slowest
 
     def pulse(self):
-        self.start("exchange", 10)
+        self.start("exchange", "10")
         self.job.under_way()
         when = self.wait_a_little()
         self.guests("unplug", "1")
         time.sleep(PULSE_S)
         self.guests("plug", "1")
         since = time.monotonic()
-        ends = self.job.ends(HERE | THERE, 90)
+        rounds, slowest = self.expect_all_held(HERE | THERE, since)
+        return f"cable out for {PULSE_S} s {when}; {rounds} rounds held", slowest
+
+    def expect_all_held(self, ranks, since):
+        """Equal rounds, without a loss. Their number, and the slowest one's seconds."""
+        ends = self.job.ends(ranks, 90)
         rounds = {line["rounds"] for line, _ in ends.values()}
         lines = [line[0] for line, _ in ends.values()]
         expect(len(rounds) == 1 and None not in rounds, f"every rank must hold as many rounds: {lines}")
-        slowest = max(ended for _, ended in ends.values()) - since
-        return f"cable out for {PULSE_S} s {when}; {rounds.pop()} rounds held", slowest
+        return rounds.pop(), max(ended for _, ended in ends.values()) - since
+
+    def second_pulse(self):
+        return self.second("1", PULSE_S)
+
+    def second_cable(self):
+        return self.second("0", None)
+
+    def second(self, back, seconds):
+        self.start("rails", "4", back, ranks=2, script=[self.given.two_ports])
+        self.job.under_way(2)
+        when = self.wait_a_little()
+        self.guests("unplug", "1", "second")
+        since = time.monotonic()
+        if seconds:
+            time.sleep(seconds)
+            self.guests("plug", "1", "second")
+        rounds, slowest = self.expect_all_held({0, 1}, since)
+        expect(self.job.wait(60) == 0, "the job did not end well: was the second port used?")
+        for rank, line in sorted(self.job.rails.items()):
+            seen = [int(line[name]) for name in ("rails", "up", "lost", "back")]
+            wanted = [2, 2, seen[2], seen[2]] if seconds else [2, 1, 1, 0]
+            expect(seen == wanted and seen[2] > 0, f"its rails: {line[0]}")
+            for what, count in (("lost", seen[2]), ("back", seen[3])):
+                lines = [text for text in self.job.output if re.search(TOLD.format(rank, 1 - rank, what), text)]
+                expect(len(lines) == count, f"rank {rank} tells {len(lines)} times that its rail is {what}, not {count}")
+        expect(self.job.rails.keys() == {0, 1}, "both must tell of their rails")
+        out = f"for {seconds} s" if seconds else "for good"
+        return f"second cable out {out} {when}; {rounds} rounds held", slowest
+
+
+CASES = ["kill", "power", "silent", "cable", "pulse", "second_pulse", "second_cable"]
 
 
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("case", choices=["kill", "power", "silent", "cable", "pulse"])
+    parser.add_argument("case", choices=CASES)
     parser.add_argument("guests")
     parser.add_argument("ranks")
     parser.add_argument("program")
+    parser.add_argument("two_ports", nargs="?")
     return parser.parse_args()
 
 

@@ -58,7 +58,7 @@ ready() { # ready LOSS
   if alive; then
     source "$state/settings"
     for ((node = 0; node < nodes; node++)); do
-      (qmp "$node" cont && qmp "$node" set_link '{"name": "net", "up": true}') || break
+      (qmp "$node" cont && cable "$node" net true && cable "$node" second true) || break
     done
     if ((node == nodes)) && ask_all prepare "$1" "$answer_seconds"; then return; fi
     say "booting again"

@@ -128,6 +128,11 @@ qmp() { # qmp NODE COMMAND [ARGUMENTS]
   die 125 "node$1's emulator does not end"
 }
 
+cable() { # cable NODE net|second true|false: whether it is in
+  [[ $2 == net || $2 == second ]] || die 2 "which cable? that of the second port is called second"
+  control "$1" set_link "{\"name\": \"$2\", \"up\": $3}"
+}
+
 control() { # control NODE COMMAND [ARGUMENTS]
   kept
   [[ $1 == [01] && -p $state/control$1.in ]] || die 2 "which node? 0 or 1 of those that are up"
