@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
 #include "tests/support/edges.hpp"
 #include "tests/support/ranks.hpp"
 #include "weft/pslib.hpp"
@@ -17,15 +22,28 @@ inline std::uint64_t bytes_read_from_others(const World& world) {
   return bytes;
 }
 
+/// Tensors that are split over the shards, and some that are not.
+inline std::vector<pslib::TensorSpec> shared_specs() {
+  std::vector<pslib::TensorSpec> specs;
+  for (const std::int64_t size : {300'000, 70'001, 129, 16'384, 50'000, 9, 64'000})
+    specs.push_back({"t" + std::to_string(specs.size()), Shape{size}});
+  return specs;
+}
+
+/// The most that the rank's arenas have held.
+inline std::uint64_t peak_of_arenas(const World& world) {
+  std::uint64_t bytes = 0;
+  for (const ArenaReport& arena : world.report().arenas) bytes += arena.peak_bytes;
+  return bytes;
+}
+
 /// Every rank works and serves: it is to receive its share of every other worker's gradients, and
 /// every other shard's parameters.
 inline void expect_to_receive_its_own_share(World& world, Meeting& meeting,
                                             const pslib::TableOptions& options) {
   constexpr std::uint64_t kSteps = 4;
   pslib::ParameterServer server(world);
-  std::vector<pslib::TensorSpec> specs;
-  for (const std::int64_t size : {300'000, 70'001, 129, 16'384, 50'000, 9, 64'000})
-    specs.push_back({"t" + std::to_string(specs.size()), Shape{size}});
+  const std::vector<pslib::TensorSpec> specs = shared_specs();
   auto table = server.table("model", specs, options);
   std::uint64_t elements = 0;
   for (const auto& spec : specs) elements += static_cast<std::uint64_t>(spec.shape.elements());
@@ -34,7 +52,10 @@ inline void expect_to_receive_its_own_share(World& world, Meeting& meeting,
 
   meeting.wait();
   const std::uint64_t at_first = bytes_read_from_others(world);
+  const std::uint64_t held_at_first = peak_of_arenas(world);
   table.initialize().or_throw();
+  const auto kept = static_cast<double>(peak_of_arenas(world) - held_at_first);
+  EXPECT_LE(kept, 1.5 * static_cast<double>(share)) << "the first worker's values of this shard";
   meeting.wait();
   const auto initially = static_cast<double>(bytes_read_from_others(world) - at_first);
   EXPECT_LE(initially, 1.05 * static_cast<double>(ranks * share)) << "the first worker's values";
@@ -45,6 +66,12 @@ inline void expect_to_receive_its_own_share(World& world, Meeting& meeting,
   const auto received = static_cast<double>(bytes_read_from_others(world) - before) / kSteps;
   const auto asked = static_cast<double>(2 * (ranks - 1) * share);
   EXPECT_NEAR(received, asked, 0.05 * asked);
+  if (world.rank() == 0)
+    std::printf(
+        "%d ranks, %s: %.0f bytes received a step; P (W - 1) / S + P (S - 1) / S of %.0f bytes: "
+        "%.0f\n",
+        world.size(), name(options.wire).data(), received, static_cast<double>(ranks * share),
+        asked);
   world.leave().or_throw();
 }
 
