@@ -15,7 +15,7 @@ namespace weft::os {
 /// The system's text for an errno value.
 std::string words(int error);
 
-/// What to try where `error` says that descriptors are used up or that a port is taken; empty for
+/// Advice where `error` says that descriptors are used up or that a port is taken; empty for
 /// other errors.
 std::string hint_for(int error);
 
