@@ -3,19 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-namespace weft::detail {
+#include "runtime/health/places.hpp"
 
-Agreement::Agreement(int size, int self, Send send, Quorum quorum)
-    : size_(size),
-      self_(self),
+namespace weft::detail {
+Agreement::Agreement(int size, int self, Send send, Quorum quorum, int fan_out)
+    : self_(self),
+      fan_out_(fan_out),
       send_(std::move(send)),
       quorum_(quorum),
-      gone_(places()),
-      ended_(places()),
-      askers_(places()),
-      takers_(places()),
-      answered_(places()),
-      reported_(places()) {}
+      gone_(static_cast<std::size_t>(size)),
+      ended_(gone_),
+      out_(gone_),
+      listeners_(gone_) {}
 
 int Agreement::leader() const noexcept {
   int first = 0;
@@ -25,26 +24,23 @@ int Agreement::leader() const noexcept {
 
 int Agreement::awaited() const noexcept {
   if (!takes_part_ || end_ != End::none) return -1;
-  if (phase_ == Phase::follows) return leader() == self_ ? -1 : leader();
-  for (int member = first_awaited_; member < size_; ++member) {
-    const bool is_asked = phase_ == Phase::prepares || at(takers_, member);
-    if (is_asked && !is_out(member) && !at(answered_, member)) return member;
-  }
-  return -1;
+  const int member = round_ ? round_->gathering.awaited(round_->gathering.wanted(), out_) : -1;
+  if (member >= 0 || leader() == self_) return member;
+  return leader();
 }
 
 bool Agreement::has_suspects() const noexcept {
   if (quorum_ == Quorum::most || !takes_part_ || end_ != End::none) return false;
-  for (int member = 0; member < size_; ++member)
-    if (at(gone_, member) && !at(ended_, member)) return true;
+  for (std::size_t member = 0; member < size(); ++member)
+    if (gone_[member] && !ended_[member]) return true;
   return false;
 }
 
 void Agreement::gone(int member, bool ended) {
-  const auto place = static_cast<std::size_t>(member);
-  if (member == self_ || (gone_[place] && (ended_[place] || !ended))) return;
-  gone_[place] = true;
-  if (ended) ended_[place] = true;
+  if (member == self_ || (at(gone_, member) && (at(ended_, member) || !ended))) return;
+  set(gone_, member);
+  set(out_, member);
+  if (ended) set(ended_, member);
   if (takes_part_) consult();
 }
 
@@ -56,100 +52,104 @@ void Agreement::begin() {
 AgreementMessage Agreement::known(Step step) const {
   AgreementMessage message;
   message.step = step;
-  message.gone = gone_;
   message.ended = ended_;
   return message;
 }
 
-/// Leads the agreement, or asks the first reachable member to lead it.
+/// Goes on after news: as the leader, or as a member that passes messages on and knows whom to ask.
 void Agreement::consult() {
   if (end_ != End::none) return;
+  if (leader() == self_) return phase_ == Phase::follows ? lead() : advance();
+  pass_on();
+  ask();
+}
+
+// Of those that begin together, the leader hears its own children only.
+void Agreement::ask() {
   const int first = leader();
-  if (first != self_) {
-    phase_ = Phase::follows;
-    if (std::exchange(asked_, first) != first) send_(first, known(Step::ask));
-  } else if (phase_ == Phase::follows) {
-    lead();
+  if (upper_ >= 0 && !is_out(upper_) && (!asks_leader_ || upper_ == first)) return;
+  if (upper_ >= 0 || asks_leader_) {
+    upper_ = first;
   } else {
-    advance();
+    Places here(size(), true);
+    remove(here, out_);
+    upper_ = parent_of(self_, members_of(here), fan_out_);
   }
+  send_(upper_, known(Step::ask));
 }
 
 void Agreement::lead() {
-  const std::uint64_t round = std::max({newest_, promised_, ballot_}) / places() + 1;
-  ballot_ = promised_ = round * places() + static_cast<std::uint64_t>(self_);
+  const std::uint64_t round = std::max({newest_, promised_, ballot_}) / size() + 1;
+  ballot_ = promised_ = round * size() + static_cast<std::uint64_t>(self_);
   phase_ = Phase::prepares;
-  takers_.assign(places(), false);
-  answered_.assign(places(), false);
-  first_awaited_ = 0;
-  takers_[static_cast<std::size_t>(self_)] = answered_[static_cast<std::size_t>(self_)] = true;
-  AgreementMessage message;
-  message.step = Step::prepare;
-  message.ballot = ballot_;
-  for (int member = 0; member < size_; ++member)
-    if (member != self_ && !is_out(member)) send_(member, message);
+  AgreementMessage request;
+  request.step = Step::prepare;
+  request.ballot = ballot_;
+  request.gone = gone_;
+  request.members.assign(size(), true);
+  remove(request.members, out_);
+  request.members[static_cast<std::size_t>(self_)] = false;
+  open_round(std::move(request));
   advance();
 }
 
-// An answer that is no longer awaited stays so until the phase ends, so that all answers together
-// cost one pass over the members.
-bool Agreement::all_answered() noexcept {
-  const int member = awaited();
-  first_awaited_ = member < 0 ? size_ : member;
-  return member < 0;
-}
-
 bool Agreement::counts(const Places& takers) const noexcept {
-  int count = 0;
+  std::size_t count = 0;
   bool all_others_ended = true;
-  for (int member = 0; member < size_; ++member) {
-    const bool takes = at(takers, member) && !is_out(member);
+  for (std::size_t member = 0; member < size(); ++member) {
+    const bool takes = takers[member] && !out_[member];
     count += takes ? 1 : 0;
-    all_others_ended = all_others_ended && (takes || at(ended_, member));
+    all_others_ended = all_others_ended && (takes || ended_[member]);
   }
   if (all_others_ended) return true;
   if (quorum_ == Quorum::all) return false;
-  if (2 * count > size_) return true;
-  return 2 * count == size_ && at(takers, 0) && !is_out(0);
+  if (2 * count > size()) return true;
+  return 2 * count == size() && at(takers, 0) && !is_out(0);
 }
 
 bool Agreement::leaves_out_a_taker(const Places& kept) const noexcept {
-  for (int member = 0; member < size_; ++member)
-    if (at(takers_, member) && !is_out(member) && !at(kept, member)) return true;
+  for (std::size_t member = 0; member < size(); ++member)
+    if (takers_[member] && !out_[member] && !kept[member]) return true;
   return false;
 }
 
-std::vector<int> Agreement::members_of(const Places& set) {
-  std::vector<int> members;
-  for (std::size_t member = 0; member < set.size(); ++member)
-    if (set[member]) members.push_back(static_cast<int>(member));
-  return members;
-}
-
+// A member without a view of its own takes the same members for gone as the leader, which are not
+// kept anyway.
 Places Agreement::connected() const {
-  const std::vector<int> own = members_of(gone_);
-  Places kept(places());
-  Places unreachable(places());  // for a member that is kept
-  for (int member = 0; member < size_; ++member) {
-    const std::vector<int>& gone =
-        member == self_ ? own : reported_[static_cast<std::size_t>(member)];
-    const bool fits = at(takers_, member) && !is_out(member) && !at(unreachable, member) &&
+  std::vector<std::vector<int>> gone_of;
+  std::vector<std::size_t> view_of(size());  // an index in gone_of
+  gone_of.emplace_back();
+  for (const AgreementView& view : round_->views) {
+    for (const int member : members_of(view.members))
+      view_of[static_cast<std::size_t>(member)] = gone_of.size();
+    gone_of.push_back(members_of(view.gone));
+  }
+  Places kept(size());
+  Places unreachable(size());  // for a member that is kept
+  for (std::size_t member = 0; member < size(); ++member) {
+    const std::vector<int>& gone = gone_of[view_of[member]];
+    const bool fits = takers_[member] && !out_[member] && !unreachable[member] &&
                       std::ranges::none_of(gone, [&](int other) { return at(kept, other); });
-    kept[static_cast<std::size_t>(member)] = fits;
-    for (std::size_t i = 0; fits && i < gone.size(); ++i)
-      unreachable[static_cast<std::size_t>(gone[i])] = true;
+    kept[member] = fits;
+    if (!fits) continue;
+    for (const int other : gone) set(unreachable, other);
   }
   return kept;
 }
 
 void Agreement::advance() {
-  if (phase_ == Phase::follows || !all_answered()) return;
-  if (!counts(phase_ == Phase::prepares ? takers_ : answered_))
-    return quorum_ == Quorum::most ? settle(End::cut_off) : void();
-  if (phase_ == Phase::proposes) {
-    survivors_ = proposal_;
-    return settle(End::decided);
-  }
+  if (phase_ == Phase::follows) return;
+  pass_on();
+  if (round_->gathering.awaited(round_->gathering.wanted(), out_) >= 0) return;
+  Places takers = answered_of(round_->gathering.wanted());
+  if (!counts(takers)) return quorum_ == Quorum::most ? settle(End::cut_off, self_) : void();
+  if (phase_ == Phase::prepares) return propose(std::move(takers));
+  survivors_ = proposal_;
+  settle(End::decided, self_);
+}
+
+void Agreement::propose(Places takers) {
+  takers_ = std::move(takers);
   // A value that may already be decided must stay: propose the newest one that any taker accepted.
   if (accepted_ == 0) {
     Places kept = connected();
@@ -158,88 +158,70 @@ void Agreement::advance() {
   }
   accepted_ = ballot_;
   phase_ = Phase::proposes;
-  answered_.assign(places(), false);
-  first_awaited_ = 0;
-  answered_[static_cast<std::size_t>(self_)] = true;
-  AgreementMessage message;
-  message.step = Step::propose;
-  message.ballot = ballot_;
-  message.survivors = proposal_;
-  for (int member = 0; member < size_; ++member)
-    if (member != self_ && at(takers_, member) && !is_out(member)) send_(member, message);
+  AgreementMessage request;
+  request.step = Step::propose;
+  request.ballot = ballot_;
+  request.survivors = proposal_;
+  request.members = takers_;
+  request.members[static_cast<std::size_t>(self_)] = false;
+  open_round(std::move(request));
   advance();
 }
 
-void Agreement::settle(End end) {
-  // Members that promised to this rank's ballot may not reach the rank that it gave way to.
-  const bool led = ballot_ != 0;
+void Agreement::settle(End end, int told_by) {
   end_ = end;
   phase_ = Phase::follows;
+  // Members that promised to this rank's ballot may not reach the rank that it gave way to, and
+  // those that it owes an answer wait for one.
+  if (round_)
+    for (const Debt& debt : round_->debts) set(listeners_, debt.to);
+  round_.reset();
+  for (const int member : members_of(listeners_))
+    if (member != told_by && !is_out(member)) answer_late(member, Step::ask);
+}
+
+void Agreement::answer_late(int from, Step step) {
+  if (step != Step::ask && step != Step::prepare && step != Step::propose) return;
   AgreementMessage message;
-  message.step = end == End::decided ? Step::decided : Step::cut_off;
+  message.step = end_ == End::decided ? Step::decided : Step::cut_off;
   message.survivors = survivors_;
-  for (int member = 0; member < size_; ++member)
-    if (member != self_ && !is_out(member) && (led || at(askers_, member))) send_(member, message);
+  send_(from, message);
 }
 
 /// Returns true if more members are known to have ended than before.
-bool Agreement::learn(int from, const AgreementMessage& message) {
-  if (message.gone.size() != places() || message.ended.size() != places()) return false;
-  reported_[static_cast<std::size_t>(from)] = members_of(message.gone);
+bool Agreement::learn(const Places& ended) {
   bool more = false;
-  for (int member = 0; member < size_; ++member) {
-    if (member == self_ || !at(message.ended, member) || at(ended_, member)) continue;
-    ended_[static_cast<std::size_t>(member)] = more = true;
+  for (std::size_t member = 0; is_set(ended) && member < size(); ++member) {
+    if (static_cast<int>(member) == self_ || !ended[member] || ended_[member]) continue;
+    ended_[member] = out_[member] = more = true;
   }
   return more;
 }
 
 void Agreement::receive(int from, const AgreementMessage& message) {
   if (from == self_ || is_out(from)) return;
-  const bool has_survivors = message.survivors.size() == places();
   newest_ = std::max(newest_, message.ballot);
-  if (end_ != End::none) {
-    if (message.step != Step::ask && message.step != Step::prepare && message.step != Step::propose)
-      return;
-    AgreementMessage answer;
-    answer.step = end_ == End::decided ? Step::decided : Step::cut_off;
-    answer.survivors = survivors_;
-    return send_(from, answer);
-  }
-  const bool more_ended = learn(from, message);
+  if (end_ != End::none) return answer_late(from, message.step);
+  const bool more_ended = learn(message.ended);
   switch (message.step) {
     case Step::ask:
-      askers_[static_cast<std::size_t>(from)] = true;
-      takes_part_ = true;
-      // `from` gave way to a leader that is gone by now.
-      if (leader() == from) asked_ = -1;
-      return consult();
+      on_ask(from);
+      break;
     case Step::prepare:
-      on_prepare(from, message);
+    case Step::propose:
+      on_request(from, message);
       break;
     case Step::promise:
-      if (phase_ != Phase::prepares || message.ballot != ballot_) break;
-      takers_[static_cast<std::size_t>(from)] = answered_[static_cast<std::size_t>(from)] = true;
-      if (message.accepted > accepted_ && has_survivors) {
-        accepted_ = message.accepted;
-        proposal_ = message.survivors;
-      }
-      return advance();
+    case Step::accepted:
+      on_answer(from, message);
+      break;
     case Step::refuse:
       on_refuse(from, message);
       break;
-    case Step::propose:
-      if (has_survivors) on_propose(from, message);
-      break;
-    case Step::accepted:
-      if (phase_ != Phase::proposes || message.ballot != ballot_) break;
-      answered_[static_cast<std::size_t>(from)] = true;
-      return advance();
     case Step::decided:
-      if (!has_survivors) break;
-      phase_ = Phase::follows;
+      if (!is_set(message.survivors)) break;
       survivors_ = message.survivors;
-      return settle(End::decided);
+      return settle(End::decided, from);
     case Step::cut_off:
       // The answer is the leader's own view; the remaining members may reach more.
       return quorum_ == Quorum::most ? gone(from, false) : void();
@@ -249,35 +231,16 @@ void Agreement::receive(int from, const AgreementMessage& message) {
   if (more_ended && takes_part_) consult();
 }
 
-void Agreement::on_prepare(int from, const AgreementMessage& message) {
+void Agreement::on_ask(int from) {
+  set(listeners_, from);
   takes_part_ = true;
-  AgreementMessage answer = known(Step::promise);
-  answer.ballot = message.ballot;
-  if (message.ballot < promised_) {
-    answer.step = Step::refuse;
-    answer.ballot = promised_;
-    return send_(from, answer);
+  // `from` gave way to a leader that is perhaps gone by now, and waits for this member. It must not
+  // wait for `from` in turn, as the member that would tell it the outcome might.
+  if (from < self_) {
+    asks_leader_ = true;
+    upper_ = -1;
   }
-  promised_ = message.ballot;
-  answer.accepted = accepted_;
-  answer.survivors = proposal_;
-  send_(from, answer);
-  give_way(message.ballot);
-}
-
-void Agreement::on_propose(int from, const AgreementMessage& message) {
-  AgreementMessage answer;
-  answer.ballot = message.ballot;
-  if (message.ballot < promised_) {
-    answer.step = Step::refuse;
-    answer.ballot = promised_;
-    return send_(from, answer);
-  }
-  promised_ = accepted_ = message.ballot;
-  proposal_ = message.survivors;
-  answer.step = Step::accepted;
-  send_(from, answer);
-  give_way(message.ballot);
+  consult();
 }
 
 void Agreement::on_refuse(int from, const AgreementMessage& message) {
@@ -285,17 +248,16 @@ void Agreement::on_refuse(int from, const AgreementMessage& message) {
   give_way(message.ballot);
   // If this rank gives way to a leader that it cannot hear, the refusing member reports the
   // outcome.
-  if (phase_ == Phase::follows) send_(from, known(Step::ask));
+  if (phase_ == Phase::follows && end_ == End::none) send_(from, known(Step::ask));
 }
 
 void Agreement::give_way(std::uint64_t ballot) {
   if (phase_ == Phase::follows || ballot <= ballot_) return;
   // Of two leaders, the one with the lower rank goes on; otherwise they could outbid each other
   // forever.
-  if (owner(ballot) < self_)
-    phase_ = Phase::follows;
-  else
-    lead();
+  if (owner(ballot) > self_) return lead();
+  phase_ = Phase::follows;
+  close_round();
 }
 
 }  // namespace weft::detail

@@ -18,7 +18,9 @@ struct Head {
   std::uint8_t step = 0;
   std::uint8_t sets = 0;  ///< bit i: set i of sets_of() follows
   std::uint16_t members = 0;
-  std::uint32_t reserved = 0;
+  std::uint16_t views = 0;
+  std::uint8_t more = 0;
+  std::uint8_t reserved = 0;
 };
 
 struct PartHead {
@@ -37,13 +39,16 @@ enum class Form : std::uint8_t {
 
 std::size_t bytes_of(std::size_t members) noexcept { return (members + 7) / 8; }
 
-constexpr std::size_t kMostBytes = sizeof(Head) + 3 * (1 + (kMostMembers + 7) / 8);
+constexpr std::size_t kSets = 4;
+
+constexpr std::size_t kMostBytes =
+    sizeof(Head) + (kSets + 2 * kMostViews) * (1 + (kMostMembers + 7) / 8);
 constexpr std::size_t kMostParts = (kMostBytes + kPartBytes - 1) / kPartBytes;
 
-/// The sets of a message in the order in which they travel.
+/// The sets of a message in the order in which they travel; its views follow.
 template <typename Message>
 auto sets_of(Message& message) {
-  return std::array{&message.survivors, &message.gone, &message.ended};
+  return std::array{&message.members, &message.survivors, &message.gone, &message.ended};
 }
 
 std::optional<Head> head_of(std::span<const std::byte> bytes) noexcept {
@@ -122,7 +127,9 @@ std::vector<std::byte> encode(std::uint64_t group, const AgreementMessage& messa
   Head head{.group = group,
             .ballot = message.ballot,
             .accepted = message.accepted,
-            .step = static_cast<std::uint8_t>(message.step)};
+            .step = static_cast<std::uint8_t>(message.step),
+            .views = static_cast<std::uint16_t>(message.views.size()),
+            .more = static_cast<std::uint8_t>(message.more ? 1 : 0)};
   std::vector<std::byte> bytes(sizeof head);
   for (std::size_t i = 0; const Places* set : sets_of(message)) {
     if (!set->empty()) {
@@ -131,6 +138,11 @@ std::vector<std::byte> encode(std::uint64_t group, const AgreementMessage& messa
       put_set(bytes, *set);
     }
     ++i;
+  }
+  for (const AgreementView& view : message.views) {
+    head.members = static_cast<std::uint16_t>(view.members.size());
+    put_set(bytes, view.members);
+    put_set(bytes, view.gone);
   }
   std::memcpy(bytes.data(), &head, sizeof head);
   return bytes;
@@ -144,15 +156,21 @@ std::optional<std::uint64_t> group_of(std::span<const std::byte> bytes) noexcept
 std::optional<AgreementMessage> decode(std::span<const std::byte> bytes, std::size_t members) {
   const auto head = head_of(bytes);
   if (!head || head->step >= static_cast<std::uint8_t>(AgreementMessage::Step::count_) ||
-      head->sets >= 8 || (head->sets != 0 && head->members != members))
+      head->sets >= 1U << kSets || head->views > kMostViews || head->more > 1 ||
+      ((head->sets != 0 || head->views != 0) && head->members != members))
     return std::nullopt;
   AgreementMessage message;
   message.step = static_cast<AgreementMessage::Step>(head->step);
   message.ballot = head->ballot;
   message.accepted = head->accepted;
+  message.more = head->more != 0;
   bytes = bytes.subspan(sizeof *head);
   for (std::size_t i = 0; Places * set : sets_of(message))
     if ((head->sets >> i++ & 1U) != 0 && !take_set(bytes, *set, members)) return std::nullopt;
+  message.views.resize(head->views);
+  for (AgreementView& view : message.views)
+    if (!take_set(bytes, view.members, members) || !take_set(bytes, view.gone, members))
+      return std::nullopt;
   return bytes.empty() ? std::optional(std::move(message)) : std::nullopt;
 }
 

@@ -306,6 +306,17 @@ Result<Group> Membership::agree(const GroupState& group, Deadline deadline) {
   return status;
 }
 
+/// The rank to name. A member that does not run holds the others up, wherever it is in their tree.
+int Membership::awaited(const Entry& entry) const {
+  const int member = entry.agreement->awaited();
+  if (member < 0) return -1;
+  const auto& members = entry.group->members;
+  const auto slow = std::ranges::find_if(members, [this](int rank) {
+    return rank != local_.rank && !mesh_.peer(rank).gone() && !mesh_.suspicion(rank).empty();
+  });
+  return slow != members.end() ? *slow : members[static_cast<std::size_t>(member)];
+}
+
 Status Membership::late(const Entry& entry) const {
   ErrorDetail detail{.code = Code::timeout,
                      .operation = "shrink",
@@ -316,8 +327,8 @@ Status Membership::late(const Entry& entry) const {
                      .rank = local_.rank};
   const auto chain = entry.agreement->has_suspects() ? find(agreed_->agreement()) : nullptr;
   if (chain && &entry != chain.get()) return late(*chain);
-  if (const int member = entry.agreement->awaited(); member >= 0) {
-    const p2p::Peer& peer = mesh_.peer(entry.group->members[static_cast<std::size_t>(member)]);
+  if (const int rank = awaited(entry); rank >= 0) {
+    const p2p::Peer& peer = mesh_.peer(rank);
     detail.peer = peer.rank;
     detail.host = peer.host();
     detail.message = fmt::format("rank {} (host {}, pid {}) has not answered{}", peer.rank,

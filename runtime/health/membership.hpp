@@ -111,6 +111,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
   void send_all();
   Result<Group> result_of(const Entry& entry);
   Status late(const Entry& entry) const;
+  int awaited(const Entry& entry) const;
 
   static constexpr std::uint64_t kMostQueued = 1024;
 

@@ -45,6 +45,16 @@ PeerHealth health(const World& world, std::size_t rank) {
 /// Whether the rank is on this host. Another host's processes show their state by silence alone.
 bool is_here(const World& world, int rank) { return world.host(rank) == world.host(world.rank()); }
 
+/// A member that is asked for the group's survivors names the one that holds all up, not the
+/// leader, rank 1.
+void shrink_with_a_stopped_rank(const World& world, Checks& checks) {
+  constexpr std::array kPlaces{1, 0, 3};
+  const Status late =
+      world.group().subset(kPlaces).shrink(Deadline::after(milliseconds(20))).status();
+  checks.expect(late.code() == Code::timeout && late.detail().peer == 3,
+                "shrink() with a stopped rank: " + late.text());
+}
+
 void stop_and_continue(const World& world, Checks& checks, pid_t pid) {
   const bool here = is_here(world, 3);
   kill(pid, SIGSTOP);
@@ -54,6 +64,7 @@ void stop_and_continue(const World& world, Checks& checks, pid_t pid) {
                 "a stopped rank became suspect only after " + std::to_string(took.count()) + " ms");
   checks.expect(mentions(world.report().paths[3].condition, here ? "stopped" : "silent"),
                 "its condition: " + world.report().paths[3].condition);
+  shrink_with_a_stopped_rank(world, checks);
   std::this_thread::sleep_for(milliseconds(here ? 300 : 50));
   kill(pid, SIGCONT);
   time_until([&] { return health(world, 3) == PeerHealth::alive; }, seconds(2));

@@ -48,6 +48,10 @@ TEST(AgreementWire, CarriesSetsOfEveryKindAndSize) {
       message.survivors = set_of(kind, size, random);
       message.gone = set_of(Kind::random, size, random);
       message.ended = set_of(kind, size, random);
+      message.members = set_of(Kind::half, size, random);
+      message.more = kind == Kind::one;
+      for (std::size_t i = 0; kind != Kind::none && i < kMostViews; ++i)
+        message.views.push_back({set_of(Kind::one, size, random), set_of(kind, size, random)});
       const auto whole = sent(encode(9, message), parts);
       ASSERT_TRUE(whole);
       EXPECT_EQ(group_of(*whole), 9U);
@@ -56,10 +60,24 @@ TEST(AgreementWire, CarriesSetsOfEveryKindAndSize) {
       EXPECT_EQ(back->ballot, 77U);
       EXPECT_EQ(back->accepted, 5U);
       EXPECT_TRUE(back->survivors == message.survivors && back->gone == message.gone &&
-                  back->ended == message.ended);
+                  back->ended == message.ended && back->members == message.members);
+      EXPECT_EQ(back->more, message.more);
+      ASSERT_EQ(back->views.size(), message.views.size());
+      for (std::size_t i = 0; i < message.views.size(); ++i)
+        EXPECT_TRUE(back->views[i].members == message.views[i].members &&
+                    back->views[i].gone == message.views[i].gone);
       EXPECT_FALSE(decode(*whole, size + 1));
       EXPECT_FALSE(decode(std::span(*whole).first(whole->size() - 1), size));
     }
+}
+
+TEST(AgreementWire, RefusesMoreViewsThanAMessageHas) {
+  AgreementMessage message;
+  message.step = AgreementMessage::Step::promise;
+  message.views.assign(kMostViews, {Places(3), Places(3)});
+  EXPECT_TRUE(decode(encode(9, message), 3));
+  message.views.push_back({Places(3), Places(3)});
+  EXPECT_FALSE(decode(encode(9, message), 3));
 }
 
 TEST(AgreementWire, TakesFewBytesForFewDead) {
