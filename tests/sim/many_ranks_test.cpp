@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -231,10 +232,11 @@ void expect_in_table(const Cost& cost, double ranks) {
 
 TEST(SimulatedManyRanks, NeedMemoryAndMessagesAsTheTableOfTheDocumentationSays) {
   const int size = std::getenv("WEFT_TEST_FULL") != nullptr ? 1024 : 128;
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   ManyRanks job(size);
   job.run();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(2));
+  // The processor time of the only thread: other programs don't count.
+  EXPECT_LT(std::clock() - begin, 120 * CLOCKS_PER_SEC);
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
   constexpr bool kComparesMemory = true;  // the table's is that of the optimized program
   EXPECT_LT(job.bytes("7 agreement") * static_cast<std::uint64_t>(size), std::uint64_t{16} << 30U);
@@ -243,6 +245,67 @@ TEST(SimulatedManyRanks, NeedMemoryAndMessagesAsTheTableOfTheDocumentationSays) 
 #endif
   for (const Cost& cost : costs(job))
     if (kComparesMemory || !cost.is_memory) expect_in_table(cost, size);
+}
+
+/// A job all of whose ranks work and serve.
+struct AllServe {
+  explicit AllServe(int size)
+      : ranks(size), job(size, {.event_limit = 1'000'000'000}, simulated_settings()) {}
+
+  void run() {
+    const SimOutcome outcome = job.run([this](World& world) { live(world); });
+    EXPECT_TRUE(outcome.failures.empty()) << outcome.text;
+    EXPECT_EQ(trained, ranks);
+    std::cout << fmt::format(
+        "{} ranks that all serve: at most {} messages for the table, {} for a step\n", ranks, table,
+        step);
+  }
+
+  void live(World& world) {
+    pslib::ParameterServer server(world);
+    pslib::Table parameters =
+        server.table("model", {{"t", Shape{16 * kElements}}}, pslib::Optimizer::sgd(1.0F));
+    await_all(world, made);
+    const std::uint64_t created = messages_of(world);
+    table = std::max(table, created);
+    parameters.initialize().or_throw();
+    std::ranges::fill(parameters.gradient("t").as<float>(), 1.0F);
+    parameters.push_pull().or_throw();
+    const auto values = parameters.parameter("t").as<float>();
+    EXPECT_TRUE(std::ranges::all_of(values, [&](float v) { return v == values[0]; }));
+    EXPECT_LT(values[0], 0.0F);
+    await_all(world, trained);
+    step = std::max(step, messages_of(world) - created);
+  }
+
+  /// Waits until all ranks have come here.
+  void await_all(World& world, int& come) {
+    ++come;
+    while (come < ranks) job.sleep(world, std::chrono::milliseconds(1));
+  }
+
+  const int ranks;
+  SimJob job;
+  int made = 0;
+  int trained = 0;
+  std::uint64_t table = 0;  ///< messages of the rank that sent the most to create the table
+  std::uint64_t step = 0;   ///< the same for the first step
+};
+
+TEST(SimulatedManyRanks, MayAllServeATable) {
+  const bool is_long = std::getenv("WEFT_TEST_FULL") != nullptr;
+  AllServe job(is_long ? 256 : 48);
+  job.run();
+  const std::vector<std::string> row =
+      row_of("messages of a rank to create a table that all serve");
+  ASSERT_EQ(row.size(), 5U) << "name, formula, and 48, 256 and 1 000 ranks";
+  const double ranks = job.ranks;
+  const double printed = number_in(row[is_long ? 3 : 2]);
+  EXPECT_EQ(row[1], "8 N");
+  EXPECT_NEAR(static_cast<double>(job.table), printed, 0.2 * printed);
+  EXPECT_LE(static_cast<double>(job.table), 1.2 * 8 * ranks);
+  EXPECT_EQ(number_in(row[4]), 8000);
+  EXPECT_LE(static_cast<double>(job.step), 2 * ranks) << "chunks are told of on first use";
 }
 
 TEST(SimulatedManyRanks, AllNameTheOneThatDoesNotOpenAGroup) {
