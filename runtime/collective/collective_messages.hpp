@@ -33,10 +33,13 @@ struct CollectiveMessage {
   std::uint64_t number = 0;  ///< of a call; `open`, `gave_up`: of the groups with these ranks
   /// Of `open`: which of its messages this is, a round of the opening or one of the two below.
   std::uint32_t step = kArea;
-  static constexpr std::uint32_t kArea = 0xffff;   ///< to all: `area`, within a host
+  static constexpr std::uint32_t kArea = 0xffff;   ///< `area`, within a host: to all, or the first
   static constexpr std::uint32_t kWaits = 0xfffe;  ///< the sender is still waiting for others
-  std::int32_t missing = -1;  ///< of kWaits: a rank that has not opened the group; -1: not known
-  std::uint64_t list = 0;     ///< of `open`, `gave_up`: hash of the group's ranks
+  static constexpr std::uint32_t kDirectory = 0xfffd;  ///< from the first: `area` lists all areas
+  static constexpr std::uint32_t kAbsent = 0xfffc;     ///< from the first: it waits for `missing`
+  std::int32_t missing =
+      -1;  ///< of kWaits, kAbsent: a rank that has not opened the group; -1: not known
+  std::uint64_t list = 0;  ///< of `open`, `gave_up`: hash of the group's ranks
   Signature signature{};
   Choices choices{};  ///< of `open`: those of the group's first rank, if the sender knows them
   p2p::FixedText<1024> text{};

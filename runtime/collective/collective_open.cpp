@@ -1,6 +1,7 @@
 // Opens a group: no rank returns before all have opened it.
 //
-// Within a host every rank tells all others where its area lies. Between hosts the ranks go by
+// Within a host every rank tells all others where its area lies, or, in a large group, the first
+// (collective_directory.cpp). Between hosts the ranks go by
 // dissemination: in round k, rank n of N tells rank n + 2^k, and enters round k + 1 once rank
 // n - 2^k has told it. After log2 N rounds, rounded up, each rank knows that all have come, and has
 // the choices of the first. A rank that waits for long tells the ranks that wait for it, directly
@@ -26,8 +27,6 @@ constexpr std::chrono::milliseconds kQuietOpening{50};
 /// A member that has left may have opened the group before. Then all have called open(), and the
 /// messages that are missing here arrive within this time.
 constexpr std::chrono::seconds kUnderWayStill{1};
-/// In a group of up to this many ranks, a rank that waits tells all others.
-constexpr int kFew = 9;
 
 int rounds_of(int ranks) noexcept { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
 
@@ -96,8 +95,10 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ran
   for (; first < nth; ++first) give_up(ranks, first, timeout);
   const std::uint64_t id = group_id(list, nth);
   std::shared_ptr<CollectiveGroup> group;
+  p2p::OwnedBlock directory;
   try {
     group = make({ranks.begin(), ranks.end()}, id);
+    directory = make_directory(*group);
   } catch (...) {
     give_up(
         ranks, nth,
@@ -114,11 +115,14 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ran
     Group& known = groups_[id];
     known.here = group;
     known.areas[local_.rank] = area;
+    known.directory = std::move(directory);
     if (ranks[0] == local_.rank) known.choices = choices_of(ranks);
     opened = opening(known, id, CollectiveMessage::kArea);
   }
   opened.area = area;
-  if (!opens_by_rounds(*group))
+  if (opens_by_directory(*group))
+    enter_directory(ranks, id, opened);
+  else if (!opens_by_rounds(*group))
     share(ranks, area.chunk, opened);
   else
     local_.progress.post([this, id] {
@@ -208,8 +212,9 @@ p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const in
       {
         const std::lock_guard lock(mutex_);
         const auto found = groups_.find(id);
-        if (found != groups_.end() && found->second.here && opens_by_rounds(*found->second.here))
-          tell_missing(found->second, id, letters);
+        if (found == groups_.end() || !found->second.here) return;
+        if (opens_by_rounds(*found->second.here)) tell_missing(found->second, id, letters);
+        if (opens_by_directory(*found->second.here)) tell_absent(found->second, id, letters);
       }
       send(letters);
     });
@@ -264,11 +269,12 @@ void CollectiveTable::on_open(Group& group, int rank, const CollectiveMessage& m
     group.choices = message.choices;
   }
   if (group.here == nullptr) group.ranks = message.text.get();
-  group.areas[rank] = message.area;
-  if (message.step == CollectiveMessage::kArea) {
+  if (message.step == CollectiveMessage::kArea || message.step == CollectiveMessage::kDirectory ||
+      message.step == CollectiveMessage::kAbsent) {
     group.by_areas_from = rank;
-    return;
+    return on_directory(group, rank, message, letters);
   }
+  group.areas[rank] = message.area;
   group.by_rounds_from = rank;
   if (message.step == CollectiveMessage::kWaits)
     group.missing[rank] = message.missing;
@@ -284,6 +290,7 @@ void CollectiveTable::on_open(Group& group, int rank, const CollectiveMessage& m
 }
 
 bool CollectiveTable::all_come(const Group& group) {
+  if (opens_by_directory(*group.here)) return group.directory_place.bytes > 0;
   if (!opens_by_rounds(*group.here))
     return group.areas.size() >= static_cast<std::size_t>(group.here->size());
   const int rounds = rounds_of(group.here->size());
@@ -307,6 +314,7 @@ bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,
   if (!all_come(group) || cannot_open(group)) return false;
   choices = group.choices;
   areas.clear();
+  if (opens_by_directory(*group.here)) return read_directory(group, areas);
   if (!opens_by_rounds(*group.here))
     for (const int rank : ranks) areas.push_back(group.areas.at(rank));
   return true;
@@ -333,7 +341,9 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
                     text_of(ranks));
     detail.hint = "start every rank with the same weft and the same program";
   } else {
-    if (!opens_by_rounds(*group.here) || group.here->size() <= kFew) {
+    if (opens_by_directory(*group.here)) {
+      detail.peer = absent_rank(group);
+    } else if (!opens_by_rounds(*group.here) || group.here->size() <= kFew) {
       for (const int rank : ranks)
         if (detail.peer < 0 && !group.areas.contains(rank)) detail.peer = rank;
     } else {

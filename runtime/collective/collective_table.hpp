@@ -54,6 +54,10 @@ class CollectiveTable {
     int nonsense_from = -1;  ///< the rank that sent invalid choices when it opened the group
     std::uint64_t list = 0;
     std::uint64_t nth = 0;
+    // Within a host, if the group is large.
+    p2p::OwnedBlock directory;         ///< of the first rank: where all areas lie, by place
+    p2p::MemoryRef directory_place{};  ///< once all have come
+    bool is_shared = false;            ///< others know the chunk of `directory`
     // Between hosts.
     int steps_sent = 0;            ///< rounds of the opening
     std::uint32_t steps_come = 0;  ///< bit k: the message of round k has come
@@ -96,6 +100,24 @@ class CollectiveTable {
   void tell_missing(Group& group, std::uint64_t id, std::vector<Letter>& letters) const;
   void on_open(Group& group, int rank, const CollectiveMessage& message,
                std::vector<Letter>& letters) const;
+
+  // Opening a large group within a host (collective_directory.cpp). All but the first three require
+  // `mutex_`.
+  static constexpr int kFew = 9;  ///< in a group of at most 9 ranks each tells all others
+  static bool opens_by_directory(const CollectiveGroup& group) noexcept;
+  p2p::OwnedBlock make_directory(const CollectiveGroup& group) const;
+  /// Sends the message by which this rank opens the group.
+  void enter_directory(std::span<const int> ranks, std::uint64_t id,
+                       const CollectiveMessage& opened);
+  /// Fills the directory and adds the messages that tell of it, once all have come.
+  void fill_directory(Group& group, std::uint64_t id, std::vector<Letter>& letters) const;
+  /// A rank that has not opened the group, as far as this rank knows; -1: not known.
+  int absent_rank(const Group& group) const;
+  void tell_absent(Group& group, std::uint64_t id, std::vector<Letter>& letters) const;
+  void on_directory(Group& group, int rank, const CollectiveMessage& message,
+                    std::vector<Letter>& letters) const;
+  bool read_directory(const Group& group, std::vector<p2p::MemoryRef>& areas) const noexcept;
+
   /// A rank that has taken the group for one of another kind; -1: no rank.
   static int other_kind(const Group& group);
   static bool all_come(const Group& group);

@@ -50,13 +50,33 @@ p2p::MemoryRef HostGroup::area() const noexcept {
   return {block.chunk, block.offset, block.bytes};
 }
 
-void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choices, Deadline) {
+// In a large group the place of an area comes from the first rank, perhaps before the chunk that
+// the member itself tells of.
+p2p::RemoteMemory HostGroup::area_of(const Member& member, const p2p::MemoryRef& place,
+                                     Deadline deadline) {
+  p2p::Channel& channel = *member.peer->channel;
+  Result<p2p::RemoteMemory> found = channel.resolve(place);
+  const auto is_known = [&] {
+    local_.progress.help();
+    found = channel.resolve(place);
+    return found.code() != Code::unreachable;
+  };
+  // Nothing wakes this rank when a chunk comes.
+  constexpr std::chrono::milliseconds kLook{1};
+  while (found.code() == Code::unreachable && !deadline.passed() && !member.peer->gone())
+    (void)local_.waiter.wait(
+        is_known, [] { return false; }, Deadline::after(kLook));
+  if (!found.ok()) found.status().or_throw();
+  return *found;
+}
+
+void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
+                     Deadline deadline) {
   for (int r = 0; r < size(); ++r) {
     Member& member = members_[static_cast<std::size_t>(r)];
     if (r == me_) continue;
     const p2p::MemoryRef& place = areas[static_cast<std::size_t>(r)];
-    const auto found = member.peer->channel->resolve(place);
-    if (!found.ok()) found.status().or_throw();
+    const p2p::RemoteMemory found = area_of(member, place, deadline);
     if (place.bytes != GroupArea::bytes(size()) || place.offset % 64 != 0 ||
         p2p::sort_of_chunk(place.chunk) != p2p::ArenaSort::control)
       throw Error(ErrorDetail{.code = Code::mismatch,
@@ -64,7 +84,7 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choic
                               .message = "the ranks' areas differ",
                               .hint = "start every rank with the same weft",
                               .peer = member.peer->rank});
-    member.area = GroupArea(member.peer->channel->map(*found), entry_bytes_);
+    member.area = GroupArea(member.peer->channel->map(found), entry_bytes_);
   }
   choices_ = choices;
   std::vector<int> node_of;

@@ -63,6 +63,9 @@ class HostGroup final : public CollectiveGroup {
   void stop() noexcept override;
   int toucher(const PlannedCall& call) noexcept override;
 
+  /// The member's area, once its chunk is known. Throws Error.
+  p2p::RemoteMemory area_of(const Member& member, const p2p::MemoryRef& place, Deadline deadline);
+
   // Before a call starts.
   void place_input(PlannedCall& call);
   void place_output(PlannedCall& call);

@@ -1,6 +1,7 @@
 // Groups whose opening has failed on a rank, and the next ones of the same ranks.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -21,7 +22,7 @@ struct Case {
   int ranks;
 };
 
-/// 12 ranks by TCP are more than those that all hear from each other.
+/// 12 ranks are more than those that all hear from each other.
 class Opening : public testing::TestWithParam<Case> {
  protected:
   void run(const std::function<void(World&)>& body) {
@@ -29,13 +30,17 @@ class Opening : public testing::TestWithParam<Case> {
   }
 };
 
-Status sum_on_all(World& world) {
-  Collectives group = Collectives::open(world);
+Status sum(World& world, Collectives& group) {
   const Tensor tensor = world.allocate(DType::i32, {1});
   tensor.as<std::int32_t>()[0] = 1;
   const Status status = group.run(all_reduce(tensor, Reduction::sum));
   EXPECT_TRUE(!status.ok() || tensor.as<std::int32_t>()[0] == world.size());
   return status;
+}
+
+Status sum_on_all(World& world) {
+  Collectives group = Collectives::open(world);
+  return sum(world, group);
 }
 
 /// A rank may open a group just before it hears that another has given it up. Its first call then
@@ -81,9 +86,82 @@ TEST_P(Opening, GoesOnWithARankThatTriesAgain) {
   });
 }
 
+std::uint64_t messages_of(const World& world) {
+  std::uint64_t messages = 0;
+  for (const PathReport& path : world.report().paths) messages += path.counters.control_messages;
+  return messages;
+}
+
+TEST(OpeningOfALargeGroup, TakesTwoMessagesForEachRankOfAHost) {
+  constexpr int kRanks = 16;
+  std::atomic<std::uint64_t> all{0};
+  Meeting meeting(kRanks);
+  run_on(kRanks, settings().with(Setting::fabric, "shm"), [&](World& world) {
+    const Collectives first = Collectives::open(world);  // what the ranks map is known from now on
+    meeting.wait();
+    const std::uint64_t before = messages_of(world);
+    meeting.wait();
+    Collectives group = Collectives::open(world);
+    meeting.wait();
+    const std::uint64_t sent = messages_of(world) - before;
+    all += sent;
+    EXPECT_TRUE(world.rank() == 0 || sent <= 2) << "rank " << world.rank() << ": " << sent;
+    meeting.wait();
+    EXPECT_TRUE(sum(world, group).ok());
+    meeting.wait();
+  });
+  EXPECT_LE(all.load(), 2U * kRanks);
+}
+
+/// The areas of 40 groups fill the first chunk of each rank, and go on in another, which each
+/// rank learns of from its owner while the first rank tells where the areas lie.
+TEST(OpeningOfALargeGroup, FindsAreasInChunksThatAreNew) {
+  constexpr int kGroups = 40;
+  run_on(12, settings().with(Setting::fabric, "shm"), [&](World& world) {
+    const std::uint64_t before = messages_of(world);
+    std::vector<Collectives> groups;
+    for (int i = 0; i < kGroups; ++i) groups.push_back(Collectives::open(world));
+    EXPECT_GT(messages_of(world) - before, std::uint64_t{kGroups} + 10) << "no new chunk";
+    for (Collectives& group : groups) EXPECT_TRUE(sum(world, group).ok());
+  });
+}
+
+TEST(OpeningOfALargeGroup, NamesTheRankThatDoesNotCome) {
+  constexpr int kRanks = 12;
+  for (const int missing : {0, kRanks - 1}) {
+    Meeting meeting(kRanks);
+    run_on(kRanks, settings().with(Setting::fabric, "shm"), [&](World& world) {
+      if (world.rank() != missing) {
+        const ErrorDetail late =
+            thrown_by([&] { (void)Collectives::open(world, Deadline::after(milliseconds(400))); });
+        EXPECT_EQ(late.code, Code::timeout) << late.message;
+        EXPECT_EQ(late.peer, missing) << late.message;
+      }
+      meeting.wait();
+      sum_after_failures(world);
+    });
+  }
+}
+
+TEST(OpeningOfALargeGroup, EndsWhenARankDiesMeanwhile) {
+  constexpr int kRanks = 12;
+  for (const int dead : {0, 7}) {
+    Meeting meeting(kRanks);
+    run_on(kRanks, settings().with(Setting::fabric, "shm"), [&](World& world) {
+      if (world.rank() == dead) return meeting.wait();
+      if (world.rank() == (dead + 1) % kRanks) world.declare_dead(dead, "for the test");
+      const ErrorDetail lost =
+          thrown_by([&] { (void)Collectives::open(world, Deadline::after(seconds(5))); });
+      EXPECT_TRUE(lost.code == Code::peer_failed || lost.code == Code::timeout) << lost.message;
+      EXPECT_EQ(lost.peer, dead) << lost.message;
+      meeting.wait();
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Collective, Opening,
-                         testing::Values(Case{"shm", 2}, Case{"shm", 4}, Case{"tcp", 3},
-                                         Case{"tcp", 12}),
+                         testing::Values(Case{"shm", 2}, Case{"shm", 4}, Case{"shm", 12},
+                                         Case{"tcp", 3}, Case{"tcp", 12}),
                          [](const auto& info) {
                            return info.param.fabric + std::to_string(info.param.ranks);
                          });
