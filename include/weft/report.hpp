@@ -77,7 +77,7 @@ struct PathReport {
   PeerHealth health = PeerHealth::alive;
   std::string condition;          ///< why the peer is slow or suspect: "stopped for 2.5 s"
   std::vector<RailReport> rails;  ///< the first is used first; empty: it has no ports of its own
-  std::uint64_t rails_lost = 0;   ///< times that a rail failed and the others took its share
+  std::uint64_t rails_lost = 0;   ///< times that a rail failed and the others took its work
   std::uint64_t rails_back = 0;   ///< times that one came back
 };
 

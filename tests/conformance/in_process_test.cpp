@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <memory>
 #include <mutex>
+#include <optional>
 
 #include "runtime/world/in_process.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
 #include "p2p/transport/verbs/fake/fake_network.hpp"
+#include "tests/conformance/port_cutter.hpp"
 #elif defined(WEFT_CONFORMANCE_TOY)
 #include "tests/toy_fabric/toy_fabric.hpp"
 #endif
@@ -23,9 +26,17 @@ constexpr int kRails = WEFT_CONFORMANCE_RAILS;
 constexpr int kRails = 1;
 #endif
 
+#if defined(WEFT_CONFORMANCE_CUTS_PORTS)
+constexpr bool kCutsPorts = true;
+#elif defined(WEFT_CONFORMANCE_FAKE_NIC)
+constexpr bool kCutsPorts = false;
+#endif
+
 /// Fewer rank counts under a sanitizer: four ranks show the sanitizer what two and eight would.
 /// Several rails change what a pair does.
-#if defined(WEFT_CONFORMANCE_RAILS)
+#if defined(WEFT_CONFORMANCE_CUTS_PORTS)
+const std::vector<int> kRanks = {2};
+#elif defined(WEFT_CONFORMANCE_RAILS)
 const std::vector<int> kRanks = kSanitized || kRails > 2 ? std::vector{2} : std::vector{2, 5};
 #elif defined(WEFT_CONFORMANCE_ON_FIRST_USE)
 const std::vector<int> kRanks = kSanitized ? std::vector{4} : std::vector{2, 5};
@@ -55,7 +66,13 @@ std::string eager_ranks() {
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
 class Network {
  public:
-  explicit Network(int) {}
+  explicit Network(int ranks) {
+    if (kCutsPorts) cutter_.emplace(network_, ranks, kRails, settings().seed);
+  }
+  /// For as long as the rank runs its body.
+  std::unique_ptr<PortCutter::Watched> watch(World& world) {
+    return cutter_ ? std::make_unique<PortCutter::Watched>(*cutter_, world) : nullptr;
+  }
   InProcessJob::FabricsOf fabrics() { return {}; }
   InProcessJob::VerbsOf nics() {
     return [this](int rank) {
@@ -64,10 +81,14 @@ class Network {
       return network_.devices(rank, std::move(ports));
     };
   }
-  std::string complaints() const { return network_.complaints() + network_.left_behind(); }
+  std::string complaints() {
+    cutter_.reset();
+    return network_.complaints() + network_.left_behind();
+  }
 
  private:
   p2p::verbs::fake::FakeNetwork network_{{.seed = settings().seed}};
+  std::optional<PortCutter> cutter_;
 };
 #elif defined(WEFT_CONFORMANCE_TOY)
 class Network {
@@ -75,6 +96,7 @@ class Network {
   explicit Network(int) {}
   InProcessJob::FabricsOf fabrics() { return network_.fabrics(); }
   InProcessJob::VerbsOf nics() { return {}; }
+  int watch(World&) { return 0; }
   std::string complaints() const { return {}; }
 
  private:
@@ -86,6 +108,7 @@ class Network {
   explicit Network(int) {}
   InProcessJob::FabricsOf fabrics() { return {}; }
   InProcessJob::VerbsOf nics() { return {}; }
+  int watch(World&) { return 0; }
   std::string complaints() const { return {}; }
 };
 #endif
@@ -113,6 +136,7 @@ TEST_P(Conformance, Holds) {
   Network network(ranks);
   const auto run = [&](World& world) {
     try {
+      [[maybe_unused]] const auto watched = network.watch(world);
       Runner(world).run(body);
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex);
@@ -132,6 +156,20 @@ std::string test_name(const testing::TestParamInfo<std::tuple<Body, int>>& info)
   return std::string(std::get<0>(info.param).name) + "_of_" +
          std::to_string(std::get<1>(info.param));
 }
+
+#if defined(WEFT_CONFORMANCE_CUTS_PORTS)
+/// Behind the bodies.
+class Cuts : public testing::Environment {
+ public:
+  void TearDown() override {
+    std::cout << PortCutter::cuts() << " cuts\n";
+    if (testing::UnitTest::GetInstance()->successful_test_count() > 50) {
+      EXPECT_GT(PortCutter::cuts(), 50);
+    }
+  }
+};
+const testing::Environment* const kCuts = testing::AddGlobalTestEnvironment(new Cuts);
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Bodies, Conformance,
                          testing::Combine(testing::ValuesIn(bodies_and_long_ones()),

@@ -40,19 +40,59 @@ void VerbsChannel::get(Get& get) noexcept {
     return get.is_over.store(true, std::memory_order_release);
   }
   get.since = Clock::now();
-  get.left =
-      next_read_.fetch_add(1, std::memory_order_relaxed) % static_cast<std::uint32_t>(per_link_);
+  get.left = 0;
   post_reads(get);
+}
+
+/// The queue pair of the main link that it goes by, and how often that link was lost before. False:
+/// there is none now.
+bool VerbsChannel::choose_pair(Get& get) noexcept {
+  const std::uint32_t place =
+      next_read_.fetch_add(1, std::memory_order_relaxed) % static_cast<std::uint32_t>(per_link_);
+  for (std::size_t main = main_pair(); main != kNoPair;) {
+    const std::uint32_t losses = failover_.losses[main / per_link_].load();
+    get.left = losses << kGetShift | static_cast<std::uint32_t>(main + place);
+    // A link that is lost stops being the main one before it is counted.
+    const std::size_t now = failover_.base.load();
+    if (now == main) return true;
+    main = now;
+  }
+  return false;
+}
+
+/// Its link was lost since: what was under way there is read again.
+bool VerbsChannel::is_lost(const Get& get) const noexcept {
+  const std::size_t link = pair_of(get) / per_link_;
+  return several_ && (failover_.losses[link].load() & kGetLosses) != get.left >> kGetShift;
+}
+
+/// By the main link, from the start: once nothing of the lost one can write there any more. False:
+/// not now.
+bool VerbsChannel::begin_again(Get& get) noexcept {
+  if (get.asked || has_failed() || main_pair() == kNoPair) return false;
+  if (get.number != 0 && !pairs_[pair_of(get)]->has_ended(get.number)) return false;
+  get.piece = 0;
+  get.done = 0;
+  get.number = 0;
+  get.since = Clock::now();
+  post_reads(get);
+  return true;
 }
 
 /// Takes pieces up to `end`, as many as one chain holds. False: the get has ended.
 bool VerbsChannel::gather_reads(Get& get, std::size_t end, Reads& reads) noexcept {
-  const std::uint64_t most = near().device->limits().max_message;
+  const Rail& rail = *links_[pair_of(get) / per_link_].rail;
+  const std::uint64_t most = rail.device->limits().max_message;
   reads.piece = get.piece;
   reads.done = get.done;
   for (reads.count = 0; reads.count < kReadsAtOnce && reads.piece < end; ++reads.count) {
     const GetWork& piece = get.pieces[reads.piece];
-    const auto key = near().regions->local_key(piece.to, piece.bytes);
+    RemoteMemory from = piece.from;
+    if (!reach_by(pair_of(get) / per_link_, from)) {
+      get.end = broken("get");
+      return false;
+    }
+    const auto key = rail.regions->local_key(piece.to, piece.bytes);
     if (!key.ok()) {
       get.end = key.status();
       return false;
@@ -65,8 +105,8 @@ bool VerbsChannel::gather_reads(Get& get, std::size_t end, Reads& reads) noexcep
     read.opcode = IBV_WR_RDMA_READ;
     read.sg_list = &reads.places[reads.count];
     read.num_sge = bytes == 0 ? 0 : 1;
-    read.wr.rdma.remote_addr = piece.from.address + reads.done;
-    read.wr.rdma.rkey = piece.from.key;
+    read.wr.rdma.remote_addr = from.address + reads.done;
+    read.wr.rdma.rkey = from.key;
     if (reads.count > 0) reads.works[reads.count - 1].next = &read;
     reads.done += bytes;
     if (reads.done == piece.bytes) {
@@ -81,7 +121,8 @@ bool VerbsChannel::gather_reads(Get& get, std::size_t end, Reads& reads) noexcep
 /// not fetched ahead of them. Not by a fence: a fenced READ that gets lost is never sent again by
 /// rdma_rxe.
 void VerbsChannel::post_reads(Get& get) noexcept {
-  QueuePair& pair = *pairs_[get.left];
+  if (get.number == 0 && !choose_pair(get)) return rank_.rails.schedule_poll();
+  QueuePair& pair = *pairs_[pair_of(get)];
   while (get.end.ok() && get.piece < get.pieces.size()) {
     const std::size_t last = get.pieces.size() - 1;
     if (get.piece == last && get.done == 0 && get.number != 0 && !pair.has_ended(get.number))
@@ -107,7 +148,8 @@ void VerbsChannel::post_reads(Get& get) noexcept {
 
 std::optional<Status> VerbsChannel::poll_get(Get& get) noexcept {
   if (get.is_over.load(std::memory_order_acquire)) return get.end;
-  QueuePair& pair = *pairs_[get.left];
+  if (is_lost(get) && begin_again(get)) return std::nullopt;
+  QueuePair& pair = *pairs_[pair_of(get)];
   if (get.number != 0 && !pair.has_ended(get.number)) {
     pair.ask_for_completion();
     rank_.rails.poll();
@@ -117,8 +159,9 @@ std::optional<Status> VerbsChannel::poll_get(Get& get) noexcept {
       return std::nullopt;
     }
   }
-  const bool all = get.number == 0 || pair.has_succeeded(get.number);
-  if (get.end.ok()) {
+  const bool was_lost = is_lost(get);
+  const bool all = !was_lost && (get.number == 0 || pair.has_succeeded(get.number));
+  if (get.end.ok() && !(was_lost && get.asked)) {
     if (has_failed()) {
       if (!all || get.piece < get.pieces.size()) get.end = broken("get");
     } else if (!all) {
@@ -128,14 +171,15 @@ std::optional<Status> VerbsChannel::poll_get(Get& get) noexcept {
       return std::nullopt;
     }
   }
-  if (get.asked && get.end.ok() && get.piece < get.pieces.size()) get.end = broken("get");
+  if (get.asked && get.end.ok() && (was_lost || get.piece < get.pieces.size()))
+    get.end = broken("get");
   get.is_over.store(true, std::memory_order_release);
   return get.end;
 }
 
 bool VerbsChannel::cancel_get(Get& get) noexcept {
   get.asked = true;  // no more of it
-  return get.is_over.load() || get.number == 0 || pairs_[get.left]->has_ended(get.number);
+  return get.is_over.load() || get.number == 0 || pairs_[pair_of(get)]->has_ended(get.number);
 }
 
 void VerbsChannel::fail_read(const Get& get) noexcept {
@@ -157,7 +201,7 @@ void VerbsChannel::abort_get(Get& get) noexcept {
   fail_read(get);
   // A NIC that works flushes at once.
   const auto until = Clock::now() + kFlush;
-  while (!pairs_[get.left]->has_ended(get.number) && Clock::now() < until) rank_.rails.help();
+  while (!pairs_[pair_of(get)]->has_ended(get.number) && Clock::now() < until) rank_.rails.help();
 }
 
 }  // namespace weft::p2p::verbs

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/fail.hpp"
-#include "p2p/transport/verbs/far_link.hpp"
 #include "p2p/transport/verbs/revival.hpp"
+#include "p2p/transport/verbs/verbs_channel.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
@@ -19,32 +19,33 @@ constexpr std::chrono::seconds kDrainPatience{5};
 
 /// With the outbox's lock held, as the next.
 bool VerbsChannel::prove(std::size_t link) noexcept {
-  FarLink& far = failover_.links[link - 1];
+  LinkRecord& record = failover_.links[link];
   bool have_passed = true;
   for (std::size_t k = 0; k < per_link_; ++k) {
     QueuePair& pair = *pairs_[link * per_link_ + k];
-    std::uint64_t& probe = far.probes[k];
+    std::uint64_t& probe = record.probes[k];
     if (probe == 0 && (probe = Revival(pair).probe()) == 0) rank_.rails.schedule_poll();
     have_passed = have_passed && probe != 0 && pair.has_succeeded(probe);
   }
   if (!have_passed) return false;
-  if (post_link(far.message(LinkMessage::Type::ready, link))) return true;
+  if (post_link(record.message(LinkMessage::Type::ready, link))) return true;
   rank_.rails.schedule_poll();
   return false;
 }
 
 bool VerbsChannel::resume(std::size_t link) noexcept {
-  FarLink& far = failover_.links[link - 1];
-  if (!far.state.peer_is_ready()) return false;
-  // The first queue pair speaks for this link in puts that began without it.
+  LinkRecord& record = failover_.links[link];
+  if (!record.state.peer_is_ready()) return false;
+  // Another link speaks for this one in puts that began without it.
   failover_.unsettled.fetch_or(1U << link);
-  if (long_puts_.count.load() != 0 || !post_link(far.message(LinkMessage::Type::resumed, link))) {
+  if (long_puts_.count.load() != 0 ||
+      !post_link(record.message(LinkMessage::Type::resumed, link))) {
     rank_.rails.schedule_poll();
     return false;
   }
-  far.was_up = true;
-  far.is_return_untold = true;
-  far.pause = FarLink::kFirstPause;
+  record.was_up = true;
+  record.is_return_untold = true;
+  record.pause = LinkRecord::kFirstPause;
   failover_.silent.fetch_and(~(1U << link));
   failover_.unsettled.fetch_and(~(1U << link));
   rank_.local.ring();
@@ -53,8 +54,8 @@ bool VerbsChannel::resume(std::size_t link) noexcept {
 }
 
 void VerbsChannel::tend_links() noexcept {
-  if (links_.size() == 1 || !is_open()) return;
-  for (std::size_t link = 1; link < links_.size() && !has_failed(); ++link) {
+  if (!several_ || !is_open()) return;
+  for (std::size_t link = 0; link < links_.size() && !has_failed(); ++link) {
     follow_port(link);
     follow_peer(link);
     tell(link);
@@ -75,25 +76,27 @@ void VerbsChannel::follow_port(std::size_t link) noexcept {
   const Rail& rail = *links_[link].rail;
   {
     const std::lock_guard lock(outbox_.mutex);
-    FarLink& far = failover_.links[link - 1];
-    if (std::exchange(far.port_is_up, rail.is_up) == rail.is_up) return;
-    if (rail.is_up) far.next_try = Clock::now();
+    LinkRecord& record = failover_.links[link];
+    if (std::exchange(record.port_is_up, rail.is_up) == rail.is_up) return;
+    if (rail.is_up) record.next_try = Clock::now();
   }
+  // The last one left may be back before its requests have used up their retries.
   if (!rail.is_up)
-    lose(link, refuse(Code::path_failed,
-                      [&] { return ErrorDetail{.message = "its port is down", .peer = peer_}; }));
+    (void)lose(link, refuse(Code::path_failed, [&] {
+                 return ErrorDetail{.message = "its port is down", .peer = peer_};
+               }));
 }
 
 /// The peer has lost it.
 void VerbsChannel::follow_peer(std::size_t link) noexcept {
   {
     const std::lock_guard lock(outbox_.mutex);
-    const LinkState& state = failover_.links[link - 1].state;
+    const LinkState& state = failover_.links[link].state;
     if (!state.peer_is_down() || !state.may_be_lost()) return;
   }
-  lose(link, refuse(Code::path_failed, [&] {
-         return ErrorDetail{.message = fmt::format("rank {} says so", peer_), .peer = peer_};
-       }));
+  lose_or_end(link, refuse(Code::path_failed, [&] {
+                return ErrorDetail{.message = fmt::format("rank {} says so", peer_), .peer = peer_};
+              }));
 }
 
 void VerbsChannel::tell(std::size_t link) noexcept {
@@ -102,10 +105,10 @@ void VerbsChannel::tell(std::size_t link) noexcept {
   bool is_back = false;
   {
     const std::lock_guard lock(outbox_.mutex);
-    FarLink& far = failover_.links[link - 1];
-    is_lost = std::exchange(far.is_loss_untold, false);
-    is_back = std::exchange(far.is_return_untold, false);
-    if (is_lost) why = far.why;
+    LinkRecord& record = failover_.links[link];
+    is_lost = std::exchange(record.is_loss_untold, false);
+    is_back = std::exchange(record.is_return_untold, false);
+    if (is_lost) why = record.why;
   }
   // It can't have come back after a loss that was not told yet: that is this thread's work.
   if (is_back) {
@@ -124,12 +127,12 @@ void VerbsChannel::tell(std::size_t link) noexcept {
 /// Whether its queue pairs are to be restarted now, by nobody else.
 bool VerbsChannel::begin_anew(std::size_t link) noexcept {
   const std::lock_guard lock(outbox_.mutex);
-  FarLink& far = failover_.links[link - 1];
-  if (far.state.phase() != LinkPhase::quiet) return false;
-  const bool is_time = links_[link].rail->is_up && Clock::now() >= far.next_try;
-  const bool is_asked = far.state.peer_begins_anew() || far.state.peer_is_down();
+  LinkRecord& record = failover_.links[link];
+  if (record.state.phase() != LinkPhase::quiet || is_unresolved(link)) return false;
+  const bool is_time = links_[link].rail->is_up && Clock::now() >= record.next_try;
+  const bool is_asked = record.state.peer_begins_anew() || record.state.peer_is_down();
   if (!is_asked && !is_time) return false;
-  far.state.advance();
+  record.state.advance();
   failover_.is_busy.store(true);
   return true;
 }
@@ -143,10 +146,10 @@ void VerbsChannel::restart(std::size_t link) noexcept {
     return rank_.path_failed(peer_, broken("path"));
   }
   const std::lock_guard lock(outbox_.mutex);
-  FarLink& far = failover_.links[link - 1];
-  far.state.advance();
-  far.has_offered = false;
-  far.probes = {};
+  LinkRecord& record = failover_.links[link];
+  record.state.advance();
+  record.has_offered = false;
+  record.probes = {};
 }
 
 /// Offers the new beginning, and readies the queue pairs once the peer has done so, too.
@@ -154,29 +157,29 @@ void VerbsChannel::meet_again(std::size_t link) noexcept {
   Status why;
   {
     const std::lock_guard lock(outbox_.mutex);
-    FarLink& far = failover_.links[link - 1];
-    if (far.state.phase() != LinkPhase::offered) return;
-    if (!far.has_offered) {
-      LinkMessage message = far.message(LinkMessage::Type::again, link);
+    LinkRecord& record = failover_.links[link];
+    if (record.state.phase() != LinkPhase::offered) return;
+    if (!record.has_offered) {
+      LinkMessage message = record.message(LinkMessage::Type::again, link);
       for (std::size_t k = 0; k < per_link_; ++k)
         message.pairs[k] = pairs_[link * per_link_ + k]->address();
-      far.has_offered = post_link(message);
-      if (!far.has_offered) return rank_.rails.schedule_poll();
+      record.has_offered = post_link(message);
+      if (!record.has_offered) return rank_.rails.schedule_poll();
     }
-    if (!far.state.peer_begins_anew()) return;
-    far.state.advance();
+    if (!record.state.peer_begins_anew()) return;
+    record.state.advance();
     why = ready(link);
     if (why.ok()) return;
   }
-  lose(link, why);
+  lose_or_end(link, why);
 }
 
 Status VerbsChannel::ready(std::size_t link) noexcept {
-  const FarLink& far = failover_.links[link - 1];
+  const LinkRecord& record = failover_.links[link];
   try {
     for (std::size_t k = 0; k < per_link_; ++k) {
       QueuePair& pair = *pairs_[link * per_link_ + k];
-      pair.set_peer(far.peer[k]);
+      pair.set_peer(record.peer[k]);
       pair.connect(links_[link].peer);
     }
     return {};
@@ -188,8 +191,9 @@ Status VerbsChannel::ready(std::size_t link) noexcept {
 void VerbsChannel::check_patience(std::size_t link) noexcept {
   {
     const std::lock_guard lock(outbox_.mutex);
-    const FarLink& far = failover_.links[link - 1];
-    if (far.state.phase() != LinkPhase::draining || Clock::now() < far.lost_at + kDrainPatience)
+    const LinkRecord& record = failover_.links[link];
+    if (record.state.phase() != LinkPhase::draining ||
+        Clock::now() < record.lost_at + kDrainPatience)
       return;
     bool is_drained = true;
     for (std::size_t k = 0; k < per_link_; ++k)

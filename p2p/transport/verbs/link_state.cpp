@@ -36,12 +36,17 @@ bool LinkState::may_be_resent() const noexcept {
   return has_told && peer_.down && !peer_.settled;
 }
 
+/// `down` may have passed by words that were said before.
+bool LinkState::may_hear_late() const noexcept { return peer_.down && !peer_.settled; }
+
 bool LinkState::hear(LinkMessage::Type type, std::uint32_t generation) noexcept {
+  // Said again, before the peer knew that this end had heard it.
+  if (type == LinkMessage::Type::down && generation + 1 == generation_) return true;
   if (generation != generation_) return false;
   const bool is_losing = phase_ == LinkPhase::draining || phase_ == LinkPhase::told;
   switch (type) {
     case LinkMessage::Type::down:
-      return !std::exchange(peer_.down, true);
+      return peer_.down = true;
     case LinkMessage::Type::resent:
       return may_be_resent();
     case LinkMessage::Type::settled:
@@ -52,15 +57,17 @@ bool LinkState::hear(LinkMessage::Type type, std::uint32_t generation) noexcept 
     case LinkMessage::Type::again: {
       const bool may = is_losing || phase_ == LinkPhase::quiet || phase_ == LinkPhase::resetting ||
                        phase_ == LinkPhase::offered;
-      return may && !peer_.down && !std::exchange(peer_.again, true);
+      return (may_hear_late() || (may && !peer_.down)) && !std::exchange(peer_.again, true);
     }
     case LinkMessage::Type::ready: {
       const bool may = is_losing || phase_ == LinkPhase::proving || phase_ == LinkPhase::proven;
-      return may && peer_.again && !peer_.down && !std::exchange(peer_.ready, true);
+      return (may_hear_late() || (may && !peer_.down)) && peer_.again &&
+             !std::exchange(peer_.ready, true);
     }
     case LinkMessage::Type::resumed: {
       const bool may = is_losing || phase_ == LinkPhase::proven || phase_ == LinkPhase::up;
-      return may && peer_.ready && !peer_.down && !std::exchange(peer_.resumed, true);
+      return (may_hear_late() || (may && !peer_.down)) && peer_.ready &&
+             !std::exchange(peer_.resumed, true);
     }
   }
   return false;

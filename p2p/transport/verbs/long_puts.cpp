@@ -22,7 +22,7 @@ bool VerbsChannel::is_being_put(std::uint32_t notification_id) noexcept {
   });
 }
 
-VerbsChannel::LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> sendings) noexcept {
+LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> sendings) noexcept {
   if (!outbox_.messages.empty()) return nullptr;  // it is their turn
   for (const Sending& sending : sendings) {
     QueuePair& pair = *pairs_[sending.pair];
@@ -36,10 +36,10 @@ VerbsChannel::LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> 
   return place->get();
 }
 
-Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings,
-                                   std::uint32_t silent) noexcept {
+Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings, std::uint32_t silent,
+                                   std::size_t main) noexcept {
   const std::lock_guard lock(outbox_.mutex);
-  if (failover_.silent.load() != silent) return put_off();
+  if (failover_.silent.load() != silent || main_pair() != main) return put_off();
   LongPut* put = room_for_long_put(sendings);
   if (put == nullptr) return full();
   const auto number = stripes_.begin(
@@ -56,8 +56,11 @@ Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings,
     std::ranges::copy(pieces, first);
     put->sendings[i] = sendings[i];
     put->sendings[i].rest.pieces = {first, pieces.size()};
+    put->sendings[i].all = put->sendings[i].rest.pieces;
+    put->sendings[i].stripe = put->stripe;
     kept += pieces.size();
   }
+  put->piece_count = kept;
   work.source_is_free = false;
   work.posted = kAllPairs << kPairShift | put->stripe;
   long_puts_.count.fetch_add(1, std::memory_order_release);
@@ -79,7 +82,7 @@ void VerbsChannel::go_on(LongPut& put) noexcept {
     stripes_.set(
         put.stripe, sending.pair,
         sending.is_out ? sending.last : StripeTable::kCutShort | pairs_[sending.pair]->posted());
-    if (sending.is_out && is_far(sending.pair)) note_share(put, sending);
+    if (sending.is_out && several_ && !sending.is_ordered) note_share(put, sending);
   }
   if (is_over) {
     put.count = 0;

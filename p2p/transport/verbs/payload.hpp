@@ -12,7 +12,7 @@ namespace weft::p2p::verbs {
 
 /// A put's payload as stretches of registered memory.
 struct VerbsChannel::Payload {
-  static constexpr std::size_t kMost = kMostPieces;
+  static constexpr std::size_t kMost = LongPut::kMostPieces;
   /// Behind it, in its last request: what fills up to the word, and the word.
   static constexpr std::uint32_t kTailPieces = 2;
 
@@ -20,18 +20,19 @@ struct VerbsChannel::Payload {
   std::size_t count = 0;
   std::size_t bytes = 0;
   KeptPuts::Put kept;
-  std::uint32_t adopted_chunk = 0;  ///< if there are leases, of the last one
+  std::size_t link = 0;  ///< whose keys the pieces have
   bool is_one() const noexcept { return count <= 1; }
   std::span<const MemoryPiece> all() const noexcept { return {pieces.data(), count}; }
 
-  void add(const std::byte* data, std::size_t size, std::uint32_t key) noexcept {
+  void add(const std::byte* data, std::size_t size, std::uint32_t key,
+           std::uint32_t adopted = 0) noexcept {
     if (size == 0) return;
-    pieces[count++] = {data, size, key};
+    pieces[count++] = {data, size, key, adopted};
     bytes += size;
   }
   /// A part of it; requires that it is one.
   MemoryPiece part(std::size_t first, std::size_t size) const noexcept {
-    return {pieces[0].data + first, size, pieces[0].key};
+    return {pieces[0].data + first, size, pieces[0].key, pieces[0].adopted};
   }
 };
 

@@ -33,9 +33,16 @@ Status VerbsChannel::full() const noexcept {
   });
 }
 
+std::uint32_t VerbsChannel::adopted_chunk_of(const Tensor* tensor) const noexcept {
+  if (tensor == nullptr || tensor->arena() != rank_.local.adopted.get()) return 0;
+  const auto place = rank_.local.adopted->locate(*tensor);
+  return place ? place->chunk : 0;
+}
+
 Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payload) noexcept {
+  Regions& regions = *links_[payload.link].rail->regions;
   if (tensor.arena() != rank_.local.adopted.get())
-    return near().regions->local_key(tensor.data(), tensor.extent());
+    return regions.local_key(tensor.data(), tensor.extent());
   const auto place = rank_.local.adopted->locate(tensor);
   if (!place)
     return refuse(Code::closed, [&] {
@@ -43,11 +50,10 @@ Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payloa
                          .message = "the adopted memory was given back to its user",
                          .hint = "keep the tensor until the put has ended"};
     });
-  auto lease = near().regions->lend(place->chunk);
+  auto lease = regions.lend(place->chunk);
   if (!lease.ok()) return lease.status();
   const std::uint32_t key = lease->chunk().local_key;
   payload.kept.leases.push_back(std::move(*lease));
-  payload.adopted_chunk = place->chunk;
   return key;
 }
 
@@ -58,10 +64,11 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
       payload.add(work.source, work.bytes, 0);
       return {};
     }
-    const auto key = work.tensor != nullptr ? key_of(*work.tensor, payload)
-                                            : near().regions->local_key(work.source, work.bytes);
+    const auto key = work.tensor != nullptr
+                         ? key_of(*work.tensor, payload)
+                         : links_[payload.link].rail->regions->local_key(work.source, work.bytes);
     if (!key.ok()) return unregistered(key.status());
-    payload.add(work.source, work.bytes, *key);
+    payload.add(work.source, work.bytes, *key, adopted_chunk_of(work.tensor));
     return {};
   }
   std::size_t runs = 0;
@@ -72,8 +79,10 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
     if (part.bytes() == 0) continue;
     const auto key = key_of(part, payload);
     if (!key.ok()) return unregistered(key.status());
-    for_each_run(part,
-                 [&](const std::byte* data, std::size_t bytes) { payload.add(data, bytes, *key); });
+    const std::uint32_t adopted = adopted_chunk_of(&part);
+    for_each_run(part, [&](const std::byte* data, std::size_t bytes) {
+      payload.add(data, bytes, *key, adopted);
+    });
   }
   return {};
 }
@@ -93,7 +102,7 @@ std::size_t VerbsChannel::most_with_tail() const noexcept {
 Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
   {
     // A copy for nothing is worse than a look that may be too early.
-    QueuePair& pair = *pairs_[pair_for(work.notification_id)];
+    QueuePair& pair = *pairs_[payload.link * per_link_ + work.notification_id % per_link_];
     const std::lock_guard lock(pair.mutex());
     if (!pair.has_room_for(2, 1)) return full();
   }
@@ -105,7 +114,7 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
         std::memcpy(to, from, bytes);
         to += bytes;
       });
-    const auto key = near().regions->local_key(block.data(), work.bytes);
+    const auto key = links_[payload.link].rail->regions->local_key(block.data(), work.bytes);
     if (!key.ok()) return unregistered(key.status());
     payload.add(block.data(), work.bytes, *key);
     payload.kept.packed = std::move(block);
@@ -121,8 +130,7 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
 }
 
 [[gnu::always_inline]] inline Status VerbsChannel::put_inline(PutWork& work) noexcept {
-  const std::size_t chosen = work.queue_pair < 0 ? pair_for(work.notification_id)
-                                                 : static_cast<std::size_t>(work.queue_pair);
+  const std::size_t chosen = place_of(work);
   QueuePair& pair = *pairs_[chosen];
   const std::uint32_t immediate =
       Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
@@ -153,22 +161,32 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   if (long_puts_.count.load(std::memory_order_acquire) != 0 && is_being_put(work.notification_id))
       [[unlikely]]
     return full();
-  return goes_at_once(work) ? put_inline(work) : put_tensor(work);
+  if (!goes_at_once(work)) return put_tensor(work);
+  return several_ ? put_in_order(work) : put_inline(work);
 }
 
 // Apart, as its payload takes kilobytes of the stack.
 [[gnu::noinline]] Status VerbsChannel::put_tensor(PutWork& work) noexcept {
+  const std::size_t main = main_pair();
+  if (main == kNoPair) return put_off();
   Payload payload;
+  payload.link = main / per_link_;
   if (Status status = collect(work, payload); !status.ok()) return status;
   // The words of a slot with tails are set one by one.
   const bool may_be_in_pieces = work.with_tail.address == 0 && immediates_ &&
-                                notify_mode_ != NotifyMode::send && pairs_.size() > 1;
+                                notify_mode_ != NotifyMode::send && pairs_.size() > 1 &&
+                                (payload.is_one() || !several_);
   const bool in_pieces =
       work.queue_pair < 0 &&
       (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
-  const std::size_t chosen = work.queue_pair < 0 ? pair_for(work.notification_id)
-                                                 : static_cast<std::size_t>(work.queue_pair);
-  const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
+  if (in_pieces && several_ && !payload.is_one()) {
+    // A share is one stretch, so that it can be sent again.
+    payload.count = 0;
+    payload.bytes = 0;
+    if (Status status = pack(work, payload); !status.ok()) return status;
+  }
+  const Status status =
+      in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, main + place_of(work));
   if (!status.ok()) return status;
   if (payload.kept.packed) {
     work.copied = work.bytes;
@@ -193,6 +211,10 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
                   .notify_method = tail ? NotifyMethod::tail : NotifyMethod::immediate};
   if (!tail && !immediates_) sending.notify_method = NotifyMethod::message;
   sending.rest = {.pieces = payload.all(), .to = tail ? work.with_tail : work.payload};
+  sending.is_ordered = true;
+  sending.all = payload.all();
+  sending.whole_to = sending.rest.to;
+  if (!reach_by(payload.link, sending.rest.to)) return broken("put");
   sending.immediate =
       Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
   sending.tail = work.sequence;
@@ -200,7 +222,8 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
   sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
   work.requests = std::max(1U, requests_for(sending.rest, *pairs_[chosen]));
   if (work.requests > chain_of(*pairs_[chosen]).most_requests())
-    return put_by_and_by(work, std::span(&sending, 1), failover_.silent.load());
+    return put_by_and_by(work, std::span(&sending, 1), failover_.silent.load(),
+                         payload.link * per_link_);
   const Step step = post_next(sending);
   if (step == Step::no_room) return full();
   if (step == Step::failed) return broken("put");
@@ -239,7 +262,10 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   const std::uint32_t notifications = is_last && is_notified ? 1 : 0;
   const std::lock_guard lock(pair.mutex());
   if (has_failed()) return Step::failed;
+  const bool is_first_try = several_ && sending.is_ordered && !sending.is_again;
+  if (is_first_try && main_pair() != sending.pair / per_link_ * per_link_) return Step::no_room;
   if (!pair.has_room_for(requests, notifications)) return Step::no_room;
+  if (is_last && is_first_try && !log_put(sending)) return Step::no_room;
   if (is_last) finish(sending, chain);
   if (sending.is_inline) chain.send_inline();
   const int error = pair.post(chain.chain(), requests, notifications, !sending.is_inline);
@@ -251,12 +277,9 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   sending.rest = rest;
   sending.is_out = is_last;
   sending.last = pair.posted();
+  sending.notification = pair.notifications_sent();
+  if (is_last && is_first_try) add_put(sending);
   return Step::posted;
-}
-
-bool VerbsChannel::Sending::adds_request(const WorkRequestChain& chain) const noexcept {
-  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message ||
-         chain.count() == 0;
 }
 
 void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexcept {

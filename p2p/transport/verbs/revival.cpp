@@ -37,6 +37,14 @@ void Revival::count_resent() noexcept {
                              std::memory_order_release);
 }
 
+bool Revival::count_all(std::uint64_t notifications) noexcept {
+  const std::uint64_t seen = pair_.receives_.seen.load(std::memory_order_relaxed);
+  if (notifications < seen || notifications - seen > std::uint64_t{2} * QueuePair::kReceives)
+    return false;
+  pair_.receives_.seen.store(notifications, std::memory_order_release);
+  return true;
+}
+
 void Revival::resolve() noexcept {
   const std::lock_guard lock(pair_.mutex_);
   const std::uint64_t last = pair_.posted_.load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 // A queue pair is taken down while its path goes on, and begins anew.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "p2p/transport/verbs/queue_pair.hpp"
@@ -14,6 +15,10 @@ class Revival {
  public:
   explicit Revival(QueuePair& pair) noexcept : pair_(pair) {}
 
+  /// Before anything is posted: no more than `bytes` travel in a request itself.
+  void limit_inline(std::uint32_t bytes) noexcept {
+    pair_.limits_.max_inline = std::min(pair_.limits_.max_inline, bytes);
+  }
   /// Nothing is posted to it any more, nothing of the peer arrives, and what is under way is
   /// flushed. No request counts as ended by that.
   void lose() noexcept;
@@ -25,6 +30,9 @@ class Revival {
   std::uint64_t skip_notification() noexcept;
   /// One of the peer's notifications has come by another queue pair.
   void count_resent() noexcept;
+  /// All that the peer has sent by it has come, one way or the other: `notifications` in all.
+  /// False: they can't be.
+  bool count_all(std::uint64_t notifications) noexcept;
   /// All that it carried has come to the peer, one way or the other: its requests have succeeded.
   void resolve() noexcept;
   /// Its path is over: what was flushed counts as ended, from now on too.

@@ -1,4 +1,4 @@
-// The shares that a queue pair of a link besides the first carries, until the peer has handled
+// The shares that a queue pair carries where there are several links, until the peer has handled
 // them.
 #pragma once
 
@@ -12,14 +12,16 @@
 
 namespace weft::p2p::verbs {
 
-/// A share of a put as the first link can send it again, and its notification.
+/// A share of a put as another link can send it again, and its notification.
 struct Share {
+  std::uint64_t number = 0;   ///< of the notification; another one's place here is of no share
   std::uint64_t stripe = 0;   ///< the put's number; 0: it belongs to none
   std::uint64_t request = 0;  ///< its last one; 0: not all of it was posted
-  MemoryPiece piece{};        ///< whole, with the first link's key
-  RemoteMemory to{};
+  MemoryPiece piece{};        ///< whole, with no key that counts
+  RemoteMemory to{};          ///< with the first link's key
   std::uint32_t immediate = 0;
-  bool is_held = false;  ///< lost, so that its put does not end before it was sent again
+  std::uint32_t speaks_for = 0;  ///< links without a share, by bit
+  bool is_held = false;          ///< lost, so that its put does not end before it was sent again
 };
 
 /// By the number of its notification, from 1. A later one takes the place of one that the peer must

@@ -10,19 +10,14 @@ namespace weft::p2p::verbs {
 namespace {
 
 constexpr std::size_t kLeastShare = 64U << 10U;
-/// So often its thread is woken that has put off a put: it may not have slept yet the first times.
-constexpr int kRings = 16;
-
-/// Memory that tensors come to: the only one that other ports need to know.
-bool holds_tensors(std::uint32_t chunk) noexcept {
-  return sort_of_chunk(chunk) == ArenaSort::data || sort_of_chunk(chunk) == ArenaSort::adopted;
-}
 
 }  // namespace
 
 /// A put's shares.
 struct VerbsChannel::Parts {
-  std::uint32_t silent = 0;  ///< links that have none, by bit
+  // Links by bit.
+  std::uint32_t silent = 0;    ///< that have none
+  std::uint32_t carrying = 0;  ///< that have both keys
   std::array<MemoryPiece, NotificationTable::kMaxQueuePairs> pieces;
   std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
 };
@@ -33,12 +28,12 @@ struct VerbsChannel::LinkKeys {
 };
 
 bool VerbsChannel::far_keys_of(std::uint32_t chunk, RemoteKeys::Keys& keys) noexcept {
-  if (links_.size() == 1 || !holds_tensors(chunk)) return false;
+  if (!several_) return false;
   for (std::size_t i = 1; i < links_.size(); ++i) {
     const auto region = links_[i].rail->regions->of_chunk(chunk);
     if (!region.ok()) {
-      rank_.local.log->warn(Subsystem::path, "tensors of rank {} come by {} alone: {}", peer_,
-                            near().device->name(), region.status().text());
+      rank_.local.log->warn(Subsystem::path, "memory that rank {} needs is known by {} alone: {}",
+                            peer_, near().device->name(), region.status().text());
       return false;
     }
     keys[i - 1] = region->remote_key;
@@ -46,36 +41,43 @@ bool VerbsChannel::far_keys_of(std::uint32_t chunk, RemoteKeys::Keys& keys) noex
   return true;
 }
 
-std::size_t VerbsChannel::go_alone(const Status& why) noexcept {
+void VerbsChannel::go_alone(const Status& why) noexcept {
   if (!told_alone_.exchange(true))
     rank_.local.log->warn(Subsystem::path, "tensors to rank {} go by {} alone: {}", peer_,
                           near().device->name(), why.text());
-  return 1;
 }
 
-std::size_t VerbsChannel::keys_by_link(const PutWork& work, Payload& payload,
-                                       LinkKeys& keys) noexcept {
-  if (payload.count != 0) keys.local[0] = payload.pieces[0].key;
+std::uint32_t VerbsChannel::keys_by_link(const PutWork& work, Payload& payload,
+                                         LinkKeys& keys) noexcept {
+  const std::size_t own = payload.link;
+  const std::uint32_t alone = 1U << own;
+  if (payload.count != 0) keys.local[own] = payload.pieces[0].key;
   keys.remote[0] = work.payload.key;
-  if (links_.size() == 1 || !payload.is_one() || payload.bytes < kStripeBytes) return 1;
+  if (!several_) return alone;
+  RemoteMemory to = work.payload;
+  if (!reach_by(own, to)) return 0;
+  keys.remote[own] = to.key;
+  if (!payload.is_one() || payload.bytes < kStripeBytes) return alone;
   const auto remote = far_keys_.find(work.payload.key);
-  if (!remote) return 1;
-  const bool is_adopted = !payload.kept.leases.empty();
-  for (std::size_t i = 1; i < links_.size(); ++i) {
+  if (!remote) return alone;
+  std::uint32_t all = 0;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
     Regions& regions = *links_[i].rail->regions;
-    keys.remote[i] = (*remote)[i - 1];
-    if (is_adopted) {
-      auto lease = regions.lend(payload.adopted_chunk);
-      if (!lease.ok()) return go_alone(lease.status());
+    all |= 1U << i;
+    if (i != 0) keys.remote[i] = (*remote)[i - 1];
+    if (i == own) continue;
+    if (payload.pieces[0].adopted != 0) {
+      auto lease = regions.lend(payload.pieces[0].adopted);
+      if (!lease.ok()) return go_alone(lease.status()), alone;
       keys.local[i] = lease->chunk().local_key;
       payload.kept.leases.push_back(std::move(*lease));
       continue;
     }
     const auto key = regions.local_key(payload.pieces[0].data, payload.bytes);
-    if (!key.ok()) return go_alone(key.status());
+    if (!key.ok()) return go_alone(key.status()), alone;
     keys.local[i] = *key;
   }
-  return links_.size();
+  return all;
 }
 
 std::uint64_t VerbsChannel::rate_of_pair(std::size_t pair) const noexcept {
@@ -87,13 +89,13 @@ std::uint64_t VerbsChannel::rate_of_pair(std::size_t pair) const noexcept {
   return std::max<std::uint64_t>(rate != 0 ? rate : rate_of(links_.front()), 1);
 }
 
-std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, std::size_t carrying,
-                              const LinkKeys& keys, Parts& parts) noexcept {
+std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, const LinkKeys& keys,
+                              Parts& parts) noexcept {
   const auto carries = [&](std::size_t i) {
-    return i < carrying && (parts.silent >> (i / per_link_) & 1U) == 0;
+    return ((parts.carrying & ~parts.silent) >> (i / per_link_) & 1U) != 0;
   };
   std::uint64_t rates = 0;
-  for (std::size_t i = 0; i < carrying; ++i) rates += carries(i) ? rate_of_pair(i) : 0;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) rates += carries(i) ? rate_of_pair(i) : 0;
   std::uint64_t before = 0;
   std::size_t first = 0;
   std::size_t count = 0;
@@ -111,11 +113,12 @@ std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, std::size_t
     MemoryPiece& part = parts.pieces[count];
     Sending& sending = parts.sendings[count++];
     part = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
-    const bool takes_all = !payload.is_one() && i == pair_for(work.notification_id);
+    const bool takes_all = !payload.is_one() && i == place_of(work);
     sending = {.pair = i, .notify_method = NotifyMethod::separate};
     sending.immediate =
         Immediate{work.notification_id, true, static_cast<std::uint32_t>(work.sequence)}.word();
     sending.whole = part;
+    if (i == payload.link * per_link_) sending.speaks_for = parts.silent;
     sending.whole_to = {work.payload.address + (payload.is_one() ? first : 0), keys.remote[0]};
     part.key = keys.local[i / per_link_];
     sending.rest = {.pieces = takes_all ? payload.all() : std::span(&part, part.bytes == 0 ? 0 : 1),
@@ -127,21 +130,18 @@ std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, std::size_t
   return count;
 }
 
-Status VerbsChannel::put_off() noexcept {
-  failover_.rings_owed.store(kRings);
-  return full();
-}
-
 Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
   // While both ends find out what a lost link has carried, and what it carries again.
   if (failover_.unsettled.load(std::memory_order_acquire) != 0) return put_off();
   LinkKeys keys;
   Parts parts;
   parts.silent = failover_.silent.load(std::memory_order_acquire);
-  const std::size_t carrying = keys_by_link(work, payload, keys) * per_link_;
+  parts.carrying = keys_by_link(work, payload, keys);
+  if (parts.carrying == 0) return broken("put");
   work.requests = 0;
-  const std::size_t count = cut(work, payload, carrying, keys, parts);
-  return put_by_and_by(work, std::span(parts.sendings).first(count), parts.silent);
+  const std::size_t count = cut(work, payload, keys, parts);
+  return put_by_and_by(work, std::span(parts.sendings).first(count), parts.silent,
+                       payload.link * per_link_);
 }
 
 }  // namespace weft::p2p::verbs

@@ -2,7 +2,6 @@
 #include "base/fail.hpp"
 #include "p2p/transport/ending.hpp"
 #include "p2p/transport/verbs/device/failures.hpp"
-#include "p2p/transport/verbs/far_link.hpp"
 #include "p2p/transport/verbs/revival.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +32,7 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, std::vector<Link> links)
       peer_(peer),
       links_(std::move(links)),
       per_link_(pairs_per_link(rank.rails.options(), links_)),
+      several_(links_.size() > 1),
       expected_({.most = Immediate::kMaxIndex + 1,
                  .queue_pairs = static_cast<int>(per_link_ * links_.size()),
                  // The holder of the completion queue's lock sets the words.
@@ -44,42 +44,44 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, std::vector<Link> links)
 
 void VerbsChannel::make_queue_pairs() {
   outbox_.send_buffers = OwnedBlock(rank_.local.staging, outbox_.send_ends.size() * kSendBuffer);
-  const auto buffers =
-      near().regions->local_key(outbox_.send_buffers.data(), outbox_.send_buffers.block().bytes);
-  if (!buffers.ok()) throw Error(buffers.status());
-  outbox_.send_key = *buffers;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const auto buffers = links_[i].rail->regions->local_key(outbox_.send_buffers.data(),
+                                                            outbox_.send_buffers.block().bytes);
+    if (!buffers.ok()) throw Error(buffers.status());
+    outbox_.send_keys.at(i) = *buffers;
+  }
   for (std::size_t i = 0; i < per_link_ * links_.size(); ++i) {
     Rail& rail = *link_of(i).rail;
     pairs_.push_back(std::make_unique<QueuePair>(
         *rail.device, rank_.local, *rail.regions, *rail.completions, *this,
         QueuePair::Options{.peer = peer_,
                            .index = static_cast<int>(i),
-                           .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
+                           .receive_bytes = i % per_link_ == 0 ? kSendBuffer : kShortMessage,
                            .depth = rail.completions->depth(),
-                           .recoverable = is_far(i)}));
+                           .recoverable = several_}));
   }
   const NotifyMode asked = rank_.rails.options().notify_mode;
   immediates_ =
       !near().device->is_iwarp() && links_.front().peer.iwarp == 0 && asked != NotifyMode::send;
   if (asked != NotifyMode::automatic && (immediates_ || asked == NotifyMode::tail))
     notify_mode_ = asked;
-  else if (pairs_.front()->data_in_order())
+  else if (pairs_.front()->data_in_order() && !several_)  // a lost link's tails can't be counted
     notify_mode_ = NotifyMode::tail;
   else
     notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
   stripes_.make_places(near().completions->depth());
   const std::lock_guard lock(outbox_.mutex);
-  failover_.links.resize(links_.size() - 1);
-  failover_.logs.resize(pairs_.size() - per_link_);
+  if (several_) prepare_failover();
   capabilities_.queue_pairs = static_cast<int>(per_link_);
   capabilities_.tails_up_to = most_with_tail();
 }
 
-std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept {
+std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t links,
+                                  std::uint64_t depth) noexcept {
   const std::uint64_t words = (1 + depth) * sizeof(std::uint64_t);
   const std::uint64_t short_receives = QueuePair::kReceives * kShortMessage;
-  return kSendBuffers * kSendBuffer + QueuePair::kReceives * kSendBuffer + words +
-         (queue_pairs - 1) * (short_receives + words);
+  return kSendBuffers * kSendBuffer + links * (QueuePair::kReceives * kSendBuffer) +
+         (queue_pairs - links) * short_receives + queue_pairs * words;
 }
 
 VerbsChannel::~VerbsChannel() {
@@ -202,7 +204,9 @@ void VerbsChannel::fail(Status why) noexcept {
   if (!end_.decide(std::move(why))) return;
   for (const auto& pair : pairs_) pair->to_error();
   state_.store(State::failed, std::memory_order_release);
-  for (std::size_t i = per_link_; i < pairs_.size(); ++i) Revival(*pairs_[i]).abandon();
+  // Lost requests, which are perhaps on their way by another link, end once both are drained.
+  for (std::size_t i = 0; several_ && i < pairs_.size(); ++i)
+    if (!is_unresolved(i / per_link_)) Revival(*pairs_[i]).abandon();
   rank_.local.ring();
 }
 
@@ -225,29 +229,6 @@ void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
     return rank_.path_refused(peer_, why);
   }
   fail(std::move(why));
-  rank_.path_failed(peer_, broken("path"));
-}
-
-void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
-  if (immediate == Immediate::kFence || immediate == Immediate::kAck) return;
-  const Immediate put = Immediate::of(immediate);
-  const auto arrival =
-      put.in_pieces ? arrived(put, queue_pair) : expected_.arrived(put.index, put.low_bits());
-  if (arrival == NotificationTable::Arrival::set || arrival == NotificationTable::Arrival::partly)
-    return;
-  // A rank that goes closes its slots before everybody has heard of it.
-  if (arrival == NotificationTable::Arrival::unknown) {
-    rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
-    return;
-  }
-  fail(refuse(Code::system, [&] {
-    return ErrorDetail{.code = Code::system,
-                       .operation = "put",
-                       .message = fmt::format("rank {} has put out of turn (immediate {:#010x})",
-                                              peer_, immediate),
-                       .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
-                       .peer = peer_};
-  }));
   rank_.path_failed(peer_, broken("path"));
 }
 
@@ -290,11 +271,7 @@ void VerbsChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notif
 void VerbsChannel::notify() noexcept {
   const std::lock_guard lock(outbox_.mutex);
   if (has_failed()) return;
-  if (!outbox_.waits.load() && is_open()) {
-    QueuePair& pair = *pairs_.front();
-    const std::lock_guard pair_lock(pair.mutex());
-    if (post_notification(pair, Immediate::kAck)) return;
-  }
+  if (!outbox_.waits.load() && is_open() && post_ack()) return;
   outbox_.ack = true;
   outbox_.waits.store(true);
   rank_.rails.schedule_poll();
@@ -324,11 +301,7 @@ void VerbsChannel::flush() noexcept {
   if (outbox_.words.empty())
     while (!outbox_.messages.empty() && post_message(outbox_.messages.front()))
       outbox_.messages.pop_front();
-  if (outbox_.ack) {
-    QueuePair& pair = *pairs_.front();
-    const std::lock_guard pair_lock(pair.mutex());
-    outbox_.ack = !post_notification(pair, Immediate::kAck);
-  }
+  if (outbox_.ack) outbox_.ack = !post_ack();
   outbox_.waits.store(outbox_.ack || !outbox_.words.empty() || !outbox_.messages.empty());
   if (outbox_.waits.load()) rank_.rails.schedule_poll();
 }
@@ -350,19 +323,6 @@ bool VerbsChannel::is_idle() noexcept {
     idle = false;
   }
   return idle;
-}
-
-void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
-  MessageHead head;
-  if (bytes.size() < sizeof head) return;
-  std::memcpy(&head, bytes.data(), sizeof head);
-  if (head.kind == MessageHead::Kind::link) return on_link_message(bytes.subspan(sizeof head));
-  try {
-    inbox_.add(head, bytes.subspan(sizeof head));
-    rank_.has_message(peer_);
-  } catch (const std::bad_alloc&) {
-    out_of_memory("what it sends");
-  }
 }
 
 /// Nothing that the peer may count on is dropped: the path ends.

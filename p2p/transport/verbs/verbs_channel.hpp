@@ -16,16 +16,15 @@
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/remote_chunks.hpp"
+#include "p2p/transport/verbs/failover.hpp"
 #include "p2p/transport/verbs/immediate.hpp"
 #include "p2p/transport/verbs/kept_puts.hpp"
-#include "p2p/transport/verbs/link_state.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
 #include "p2p/transport/verbs/message_inbox.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/rails.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 #include "p2p/transport/verbs/remote_keys.hpp"
-#include "p2p/transport/verbs/share_log.hpp"
 #include "p2p/transport/verbs/stripe_table.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
@@ -58,13 +57,15 @@ struct Link {
 inline constexpr std::size_t kSendBuffers = 16;
 inline constexpr std::size_t kSendBuffer = sizeof(MessageHead) + Channel::kMaxMessage;
 
-/// Bytes that a channel of `queue_pairs` queue pairs of `depth` requests each keeps registered.
-std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
+/// Bytes that a channel of `queue_pairs` queue pairs of `depth` requests each keeps registered;
+/// `links` of them are the first of their link.
+std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t links,
+                                  std::uint64_t depth) noexcept;
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration with the port
-/// of the first link. Everything goes by that one, but for large tensors, which all links carry
-/// together. If one of the others fails, the rest carry its share until it is back; the end of the
-/// first is that of the path.
+/// of the first link. Everything goes in order by the main link, the first at first, but for large
+/// tensors, which all links carry together. If a link fails, the rest carry its share until it is
+/// back; if it was the main one, another is from then on. The path ends with the last of them.
 class VerbsChannel final : public Channel, public QueuePairEvents, private GetEngine {
  public:
   /// Takes next to nothing, and sends nothing, before there are queue pairs and they are open: what
@@ -128,44 +129,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::uint64_t value = 0;
     bool rings = false;
   };
-  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
-  static constexpr std::size_t kMostPieces = 256;
   struct Payload;
-  /// How the end of what is sent is made known.
-  enum class NotifyMethod : std::uint8_t {
-    immediate,  ///< with its last request
-    separate,   ///< an immediate of its own
-    message,    ///< a SEND of its own
-    tail,       ///< a word right after it
-    none        ///< a LinkMessage follows
-  };
-  struct Sending {
-    std::size_t pair = 0;  ///< by index
-    NotifyMethod notify_method = NotifyMethod::immediate;
-    PayloadCursor rest{};
-    std::uint32_t immediate = 0;
-    std::uint64_t tail = 0;
-    std::uint32_t pad = 0;  ///< bytes between payload and tail word
-    bool is_inline = false;
-    MemoryPiece whole{};  ///< by a link besides the first: as the first can send it
-    RemoteMemory whole_to{};
-    // Answers.
-    bool is_out = false;     ///< all of it was posted
-    std::uint64_t last = 0;  ///< request
-
-    /// Whether its end takes a request of its own.
-    bool adds_request(const WorkRequestChain& chain) const noexcept;
-  };
   enum class Step : std::uint8_t { posted, no_room, failed };
-  /// A put by several queue pairs, or of more than one chain of requests, until all was posted.
-  struct LongPut {
-    std::uint32_t notification_id = 0;
-    std::uint64_t stripe = 0;
-    std::array<MemoryPiece, kMostPieces> pieces;
-    std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
-    std::size_t count = 0;  ///< of sendings; 0: this place is free
-    std::span<Sending> all() noexcept { return {sendings.data(), count}; }
-  };
   /// From this size on all queue pairs carry one tensor together.
   static constexpr std::size_t kStripeBytes = 1U << 20U;
   /// Whether a payload and a sequence word behind it fit in inline data.
@@ -180,9 +145,10 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   Rail& near() const noexcept { return *links_.front().rail; }
   Link& link_of(std::size_t pair) noexcept { return links_[pair / per_link_]; }
-  /// The queue pair of a word, one of the first link's.
-  std::size_t pair_for(std::uint32_t notification_id) const noexcept {
-    return notification_id % per_link_;
+  /// The queue pair of a put, by its place among a link's.
+  std::size_t place_of(const PutWork& work) const noexcept {
+    return work.queue_pair < 0 ? work.notification_id % per_link_
+                               : static_cast<std::size_t>(work.queue_pair);
   }
 
   // striping.cpp
@@ -193,18 +159,20 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   Status put_off() noexcept;
   Status put_in_pieces(PutWork& work, Payload& payload) noexcept;
   /// One sending for each queue pair that speaks; their number.
-  std::size_t cut(PutWork& work, const Payload& payload, std::size_t carrying, const LinkKeys& keys,
+  std::size_t cut(PutWork& work, const Payload& payload, const LinkKeys& keys,
                   Parts& parts) noexcept;
   /// Registers the chunk with the other ports. False: tensors for it come by the first link alone.
   bool far_keys_of(std::uint32_t chunk, RemoteKeys::Keys& keys) noexcept;
-  /// The number of links that have both keys.
-  std::size_t keys_by_link(const PutWork& work, Payload& payload, LinkKeys& keys) noexcept;
-  /// A tensor's memory can't be registered with the other ports: told once. The links left: 1.
-  std::size_t go_alone(const Status& why) noexcept;
+  /// The links that carry it, by bit: those that have both keys. 0: the path has failed.
+  std::uint32_t keys_by_link(const PutWork& work, Payload& payload, LinkKeys& keys) noexcept;
+  /// A tensor's memory can't be registered with the other ports: told once.
+  void go_alone(const Status& why) noexcept;
   std::uint64_t rate_of_pair(std::size_t pair) const noexcept;
 
   // put.cpp
   std::size_t most_with_tail() const noexcept;
+  /// 0: it is no adopted memory.
+  std::uint32_t adopted_chunk_of(const Tensor* tensor) const noexcept;
   Result<std::uint32_t> key_of(const Tensor& tensor, Payload& payload) noexcept;
   /// Whether the put is one small request, which takes its bytes along.
   bool goes_at_once(const PutWork& work) const noexcept;
@@ -225,8 +193,10 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   // long_puts.cpp
   /// Some of it goes out now, the rest as there is room, a little at a time. By all links but
-  /// `silent`; `exhausted` if it is others that carry nothing now.
-  Status put_by_and_by(PutWork& work, std::span<Sending> sendings, std::uint32_t silent) noexcept;
+  /// `silent`; `exhausted` if it is others that carry nothing now, or
+  /// another link than `main` is.
+  Status put_by_and_by(PutWork& work, std::span<Sending> sendings, std::uint32_t silent,
+                       std::size_t main) noexcept;
   /// Whether the tensor before, of the same word, has not been posted to its end.
   bool is_being_put(std::uint32_t notification_id) noexcept;
   // With the outbox's lock held.
@@ -237,11 +207,26 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   Status broken(const char* operation) const { return end_.refusal(operation); }
 
   // outbox.cpp: false when there is no room now.
-  bool post_notification(QueuePair& pair, std::uint32_t immediate) noexcept;
+  bool post_notification(std::size_t at, std::uint32_t immediate) noexcept;
+  bool post_ack() noexcept;
   bool post_word(const Word& word) noexcept;
   bool post_message(std::span<const std::byte> message) noexcept;
   bool post_link(const LinkMessage& message) noexcept;
-  bool post_send(MessageHead::Kind kind, std::span<const std::byte> message) noexcept;
+  /// By the main link, past what goes in order.
+  bool post_at_once(const LinkMessage& message) noexcept;
+  /// `share`: its bytes, which went before.
+  bool post_send(MessageHead::Kind kind, std::span<const std::byte> message,
+                 const Share* share = nullptr) noexcept;
+  /// The bytes of it, with its head.
+  std::size_t fill_buffer(std::byte* buffer, MessageHead::Kind kind,
+                          std::span<const std::byte> message) const noexcept;
+  /// A place for a message. Null: none is free.
+  std::byte* free_send_buffer() noexcept;
+  /// Sends the bytes that lie there, with the queue pair's lock held.
+  bool post_buffer(std::size_t at, std::size_t bytes) noexcept;
+  /// The same: `word` of the peer's is written, with or without an immediate.
+  bool write_word(std::size_t at, const RemoteMemory& word, std::uint64_t value,
+                  bool with_immediate = false) noexcept;
   bool fence_others() noexcept;
 
   void notified(int queue_pair, std::uint32_t immediate) noexcept override;
@@ -249,21 +234,58 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   void failed(int queue_pair, const ibv_wc& completion) noexcept override;
   void on_room() noexcept override;
 
-  // failover.cpp: a link besides the first is lost.
-  struct FarLink;
-  bool is_far(std::size_t pair) const noexcept { return pair >= per_link_; }
+  // arrivals.cpp
+  void take(int queue_pair, std::uint32_t immediate, std::uint32_t speaks_for) noexcept;
+  /// A piece; its notification counts for the links in `speaks_for`, too.
+  NotificationTable::Arrival arrived(const Immediate& put, int queue_pair,
+                                     std::uint32_t speaks_for) noexcept;
+  void count_ordered(int queue_pair) noexcept;
+  void on_link_message(int queue_pair, std::span<const std::byte> bytes) noexcept;
+  bool count_all(const LinkMessage& message) noexcept;
+  /// Ends the path: the peer has told nonsense.
+  void refuse_words(const LinkMessage& message) noexcept;
+
+  // main_link.cpp: what goes in order, and by another link once the main one is lost.
+  static constexpr std::size_t kNoPair = ~std::size_t{0};
+  /// The first queue pair of the main link; kNoPair: what it carried is being sent again.
+  std::size_t main_pair() const noexcept { return failover_.base.load(std::memory_order_acquire); }
+  Status put_in_order(PutWork& work) noexcept;
+  /// Translates its key. False: the path has failed, as the peer's memory is not known there.
+  bool reach_by(std::size_t link, RemoteMemory& memory) noexcept;
+  // With the queue pair's lock held: logs what is about to be posted, or was.
+  bool log_put(const Sending& sending) noexcept;
+  void add_put(const Sending& sending) noexcept;
+  void log_ack() noexcept;
+  bool log_message(std::span<const std::byte> bytes, const Share* share) noexcept;
+  void prepare_failover();
+  OrderedLog& ordered_of(std::size_t pair) noexcept { return failover_.ordered[pair % per_link_]; }
+  // With the outbox's lock held.
+  bool move_main(std::size_t lost) noexcept;
+  bool say_down_again() noexcept;
+  bool resend_ordered() noexcept;
+  bool begin_to_resend() noexcept;
+  bool resend_item(std::size_t place) noexcept;
+  bool resend_words(std::uint64_t before) noexcept;
+  bool prepare_again(const OrderedItem& item, Resending& resending, std::size_t pair) noexcept;
+  /// The local key of memory that a put lends, by a link.
+  bool key_by(std::size_t link, MemoryPiece& piece, std::uint64_t posted) noexcept;
+  bool move_long_puts() noexcept;
+  void resolve(std::size_t link) noexcept;
+
+  // failover.cpp: a link is lost.
   bool is_silent(std::size_t pair) const noexcept {
     return (failover_.silent.load(std::memory_order_acquire) >> (pair / per_link_) & 1U) != 0;
   }
-  void lose(std::size_t link, const Status& why) noexcept;
+  bool is_unresolved(std::size_t link) const noexcept {
+    return (failover_.unresolved.load(std::memory_order_acquire) >> link & 1U) != 0;
+  }
+  /// False: there is no other.
+  bool lose(std::size_t link, const Status& why) noexcept;
+  void lose_or_end(std::size_t link, const Status& why) noexcept;
   /// Whether a failed request means that its link is lost, and the path goes on.
   bool is_lost_by(int queue_pair, const ibv_wc& completion) noexcept;
-  NotificationTable::Arrival arrived(const Immediate& put, int queue_pair) noexcept;
-  void on_link_message(std::span<const std::byte> bytes) noexcept;
-  /// Ends the path: the peer has told nonsense.
-  void refuse_words(const LinkMessage& message) noexcept;
   // With the outbox's lock held.
-  ShareLog& log_of(std::size_t pair) noexcept { return failover_.logs[pair - per_link_]; }
+  ShareLog& log_of(std::size_t pair) noexcept { return failover_.logs[pair]; }
   void note_share(const LongPut& put, const Sending& sending) noexcept;
   void hand_over_unposted(std::size_t link) noexcept;
   void go_on_with_links() noexcept;
@@ -274,9 +296,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// It is lost.
   void hold(std::size_t pair, Share& share) noexcept;
   bool send_again(std::size_t link) noexcept;
-  bool send_share_again(FarLink& far, std::size_t pair, Share& share) noexcept;
+  bool send_share_again(LinkRecord& record, std::size_t pair, Share& share) noexcept;
   bool settle(std::size_t link) noexcept;
-  bool drop_lost_shares() noexcept;
+  bool drop_lost() noexcept;
 
   // link_return.cpp: and comes back.
   bool prove(std::size_t link) noexcept;
@@ -307,6 +329,13 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool cancel_get(Get& get) noexcept override;
   void abort_get(Get& get) noexcept override;
   static constexpr std::uint32_t kReadsAtOnce = 8;
+  /// Get::left: a queue pair, and from this bit on how often its link was lost before.
+  static constexpr unsigned kGetShift = 8;
+  static constexpr std::uint32_t kGetLosses = ~std::uint32_t{0} >> kGetShift;
+  static std::size_t pair_of(const Get& get) noexcept { return get.left & ((1U << kGetShift) - 1); }
+  bool choose_pair(Get& get) noexcept;
+  bool is_lost(const Get& get) const noexcept;
+  bool begin_again(Get& get) noexcept;
   struct Reads;
   void post_reads(Get& get) noexcept;
   void fail_read(const Get& get) noexcept;
@@ -316,6 +345,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   const int peer_;
   std::vector<Link> links_;  ///< the first for what is small
   std::size_t per_link_;     ///< queue pairs; those of the first link come first
+  const bool several_;       ///< links
   NotifyMode notify_mode_ =
       NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
   bool immediates_ = true;    ///< both devices have them
@@ -334,8 +364,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     bool ack = false;
     std::atomic<bool> waits{false};
     OwnedBlock send_buffers;
-    std::uint32_t send_key = 0;
+    std::array<std::uint32_t, kMostRails> send_keys{};    ///< by link
     std::array<std::uint64_t, kSendBuffers> send_ends{};  ///< by buffer: the request that frees it
+    std::array<std::size_t, kSendBuffers> send_pairs{};   ///< and its queue pair
     std::size_t next_buffer = 0;
     std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> fenced{};
   };
@@ -343,20 +374,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     static constexpr std::size_t kMost = 4;
     std::array<std::unique_ptr<LongPut>, kMost> places;  ///< guarded by the outbox; made when used
     std::atomic<std::uint32_t> count{0};                 ///< those under way
-  };
-  /// The links besides the first.
-  struct Failover {
-    Failover();
-    ~Failover();
-    std::vector<FarLink> links;  ///< from the second on; guarded by the outbox
-    std::vector<ShareLog> logs;  ///< by queue pair; guarded by the outbox
-    // By bit.
-    std::atomic<std::uint32_t> silent{0};     ///< links that puts don't use
-    std::atomic<std::uint32_t> unsettled{0};  ///< those for which puts by several wait
-    std::atomic<int> rings_owed{0};           ///< since a put was put off
-    std::atomic<bool> is_busy{false};         ///< some link is neither up nor quiet
-    /// The first queue pair's completions': links of the peer's that it speaks for.
-    std::uint32_t spoken_for = 0;
   };
   mutable Outbox outbox_;
   Failover failover_;

@@ -315,7 +315,7 @@ PeerCost VerbsFabric::peer_cost() const noexcept {
   if (!is_started()) return {};
   const auto pairs = static_cast<std::uint64_t>(options_.queue_pairs) * rails_->all().size();
   const std::uint64_t depth = rails_->nearest().completions->depth();
-  return {.registered_bytes = registered_bytes_of(pairs, depth),
+  return {.registered_bytes = registered_bytes_of(pairs, rails_->all().size(), depth),
           .queue_bytes = need_of_peers(1, pairs, depth).queue_bytes,
           .completions = static_cast<std::uint32_t>(pairs * (depth + QueuePair::kReceives))};
 }

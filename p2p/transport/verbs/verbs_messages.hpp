@@ -43,7 +43,7 @@ struct RegisteredMessage {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint32_t remote_key = 0;
-  /// Whether `far_keys` count: tensors may come there by the links besides the first.
+  /// Whether `far_keys` count: it is known by the links besides the first, too.
   std::uint32_t has_far_keys = 0;
   RemoteKeys::Keys far_keys{};
   std::uint32_t reserved = 0;

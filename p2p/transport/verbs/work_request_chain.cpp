@@ -43,7 +43,7 @@ void PayloadCursor::fill(WorkRequestChain& chain) noexcept {
   chain.begin(to);
   for (; !pieces.empty(); pieces = pieces.subspan(1), done = 0) {
     const MemoryPiece& whole = pieces.front();
-    MemoryPiece rest{whole.data + done, whole.bytes - done, whole.key};
+    MemoryPiece rest{whole.data + done, whole.bytes - done, whole.key, whole.adopted};
     chain.take(rest);
     done = whole.bytes - rest.bytes;
     if (rest.bytes != 0) break;

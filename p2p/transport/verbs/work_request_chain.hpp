@@ -16,6 +16,7 @@ struct MemoryPiece {
   const std::byte* data;
   std::size_t bytes;
   std::uint32_t key;
+  std::uint32_t adopted;  ///< the chunk of adopted memory that it lies in; 0: none
 };
 
 /// A chain of WRITEs to consecutive remote memory. Pieces that don't fit any more are left for the

@@ -21,11 +21,18 @@ constexpr std::array kTypes{Type::down,  Type::resent, Type::settled,
 /// One end, without queue pairs: it does what it can at once.
 struct End {
   LinkState state;
-  std::deque<std::pair<Type, std::uint32_t>> sent;
+  struct Word {
+    Type type;
+    std::uint32_t generation;
+    bool is_at_once = false;  ///< may pass by those before it
+  };
+  std::deque<Word> sent;
+  /// A word said at once is said again when the link is lost that carries it, once at most here.
+  bool may_repeat = false;
   bool offers = false;
   bool has_offered = false;
 
-  void say(Type type) { sent.emplace_back(type, state.generation()); }
+  void say(Type type) { sent.push_back({type, state.generation()}); }
   void lose() { (void)state.lose(); }
   /// Whether a request of the other end would pass.
   bool answers() const {
@@ -36,7 +43,13 @@ struct End {
   bool step(const End& other) {
     switch (state.phase()) {
       case LinkPhase::draining:
-        say(Type::down);
+        if (state.peer_begins_anew()) {
+          sent.push_back({Type::down, state.generation(), true});
+          may_repeat = true;
+        } else {
+          say(Type::down);
+          may_repeat = false;
+        }
         break;
       case LinkPhase::told:
         if (!state.peer_is_down()) return false;
@@ -77,6 +90,13 @@ struct End {
     state.advance();
     return true;
   }
+  bool repeat() {
+    const bool may = state.phase() == LinkPhase::told || state.phase() == LinkPhase::settling ||
+                     state.phase() == LinkPhase::settled;
+    if (!std::exchange(may_repeat, false) || !may) return false;
+    sent.push_back({Type::down, state.generation(), true});
+    return true;
+  }
 };
 
 /// All that a peer may truly say next.
@@ -97,11 +117,12 @@ std::string key_of(const Ends& ends) {
     key += ";" + std::to_string(static_cast<int>(end.state.phase())) + "," +
            std::to_string(end.state.generation()) + (end.state.peer_is_down() ? "d" : "") +
            (end.state.peer_begins_anew() ? "a" : "") + (end.state.peer_is_ready() ? "r" : "") +
-           (end.has_offered ? "o" : "");
+           (end.has_offered ? "o" : "") + (end.may_repeat ? "m" : "");
     for (const Type type : accepted(end.state, end.state.generation()))
       key += std::to_string(static_cast<int>(type));
-    for (const auto& [type, generation] : end.sent)
-      key += " " + std::to_string(static_cast<int>(type)) + "/" + std::to_string(generation);
+    for (const End::Word& word : end.sent)
+      key += (word.is_at_once ? " !" : " ") + std::to_string(static_cast<int>(word.type)) + "/" +
+             std::to_string(word.generation);
   }
   return key;
 }
@@ -113,13 +134,22 @@ std::vector<Ends> all_next(const Ends& ends) {
     Ends next = ends;
     if (next[i].step(ends[1 - i])) all.push_back(next);
     next = ends;
-    if (auto& words = next[1 - i].sent; !words.empty()) {
-      const auto [type, generation] = words.front();
-      words.pop_front();
-      EXPECT_TRUE(next[i].state.hear(type, generation))
-          << static_cast<int>(type) << " is no nonsense: " << key_of(ends);
+    const auto hear = [&](std::size_t which) {
+      auto& words = next[1 - i].sent;
+      const End::Word word = words[which];
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(which));
+      EXPECT_TRUE(next[i].state.hear(word.type, word.generation))
+          << static_cast<int>(word.type) << " is no nonsense: " << key_of(ends);
       all.push_back(next);
-    }
+      next = ends;
+    };
+    if (!next[1 - i].sent.empty()) hear(0);
+    const auto& words = ends[1 - i].sent;
+    const auto first = std::ranges::find(words, true, &End::Word::is_at_once);
+    if (first != words.end() && first != words.begin())
+      hear(static_cast<std::size_t>(first - words.begin()));
+    next = ends;
+    if (next[i].repeat()) all.push_back(next);
     next = ends;
     if (next[i].state.generation() < 3 && next[i].state.lose()) all.push_back(next);
   }
@@ -147,6 +177,23 @@ TEST(ALostLink, IsUnderstoodByBothEndsAndComesBackInWhateverOrderTheyAct) {
   EXPECT_GT(seen.size(), 1000U);
 }
 
+TEST(ALostLink, UnderstandsThatItIsDownBeforeWhatWasSaidEarlier) {
+  // At once, where `again`, `ready` and `resumed` have to be sent again by another link.
+  LinkState state;
+  ASSERT_TRUE(state.lose());
+  ASSERT_TRUE(state.hear(Type::down, 0));
+  for (int i = 0; i < 2; ++i) state.advance();
+  ASSERT_TRUE(state.hear(Type::settled, 0));
+  state.advance();
+  ASSERT_EQ(state.phase(), LinkPhase::quiet);
+  ASSERT_TRUE(state.hear(Type::down, 1));
+  EXPECT_EQ(accepted(state, 1), (std::set{Type::down, Type::again}));
+  for (const Type late : {Type::again, Type::ready, Type::resumed}) {
+    EXPECT_TRUE(state.hear(late, 1));
+    EXPECT_FALSE(state.hear(late, 1)) << "once";
+  }
+}
+
 TEST(ALostLink, RefusesWordsThatCantBeTrue) {
   LinkState state;
   EXPECT_EQ(accepted(state, 0), (std::set{Type::down}));
@@ -154,16 +201,17 @@ TEST(ALostLink, RefusesWordsThatCantBeTrue) {
   ASSERT_TRUE(state.lose());
   EXPECT_EQ(accepted(state, 0), (std::set{Type::down})) << "nothing is sent again before both know";
   ASSERT_TRUE(state.hear(Type::down, 0));
-  EXPECT_EQ(accepted(state, 0), std::set<Type>{}) << "twice, or before this end has told";
+  EXPECT_EQ(accepted(state, 0), (std::set{Type::down}))
+      << "but that again, and nothing is sent again before this end has told";
   state.advance();
-  EXPECT_EQ(accepted(state, 0), (std::set{Type::resent, Type::settled}));
+  EXPECT_EQ(accepted(state, 0), (std::set{Type::down, Type::resent, Type::settled}));
   state.advance();
   ASSERT_TRUE(state.hear(Type::settled, 0));
-  EXPECT_EQ(accepted(state, 0), std::set<Type>{}) << "that was the last";
+  EXPECT_EQ(accepted(state, 0), (std::set{Type::down})) << "that was the last";
   state.advance();
   EXPECT_EQ(state.phase(), LinkPhase::quiet);
   EXPECT_EQ(state.generation(), 1U);
-  EXPECT_EQ(accepted(state, 0), std::set<Type>{}) << "of the past";
+  EXPECT_EQ(accepted(state, 0), (std::set{Type::down})) << "of the past, said again";
   EXPECT_EQ(accepted(state, 1), (std::set{Type::down, Type::again}));
   ASSERT_TRUE(state.hear(Type::again, 1));
   EXPECT_EQ(accepted(state, 1), (std::set{Type::down})) << "not ready before this end has begun";

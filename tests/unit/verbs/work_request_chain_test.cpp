@@ -26,7 +26,7 @@ struct Stretch {
 
 /// The test never reads the memory, so addresses need not be mapped.
 MemoryPiece piece(std::uint64_t from, std::uint64_t bytes, std::uint32_t key = 1) {
-  return {reinterpret_cast<const std::byte*>(from), bytes, key};
+  return {reinterpret_cast<const std::byte*>(from), bytes, key, 0};
 }
 
 struct Cut {

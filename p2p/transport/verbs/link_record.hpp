@@ -1,4 +1,4 @@
-// A link besides the first, as its channel sees it.
+// A link, where there are several, as its channel sees it.
 #pragma once
 
 #include <array>
@@ -7,12 +7,14 @@
 #include <cstdint>
 
 #include "p2p/transport/verbs/link_state.hpp"
-#include "p2p/transport/verbs/verbs_channel.hpp"
+#include "p2p/transport/verbs/sending.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
 
 /// Guarded by the outbox.
-struct VerbsChannel::FarLink {
+struct LinkRecord {
   static constexpr std::chrono::milliseconds kFirstPause{100};
   static constexpr std::chrono::milliseconds kLongestPause{2000};
 
@@ -26,11 +28,19 @@ struct VerbsChannel::FarLink {
   bool port_is_up = true;  ///< as the link has acted on it
 
   std::array<std::uint64_t, LinkMessage::kMostPairs> handled{};  ///< by the peer when it was lost
+  std::array<std::uint64_t, LinkMessage::kMostPairs> ordered{};  ///< of what goes in order, as well
+  /// Was said past what goes in order; it is said again by the next main link.
+  bool is_told_at_once = false;
+  bool owes_down = false;
+  LinkMessage down{};
+  /// All that it carried went by another, up to these requests of its queue pairs.
+  std::size_t carrier = 0;  ///< the first of these
+  std::array<std::uint64_t, LinkMessage::kMostPairs> carried{};
   /// The share that is being sent again.
   enum class Stage : std::uint8_t { next, moving, told };
   Stage stage = Stage::next;
   std::size_t pair = 0;            ///< of the link
-  std::uint64_t notification = 0;  ///< its number; 0: the queue pair's first lost one
+  std::uint64_t notification = 0;  ///< its number
   MemoryPiece piece{};
   Sending sending;
 
