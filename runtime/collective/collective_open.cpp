@@ -143,7 +143,11 @@ std::uint64_t CollectiveTable::pass_over(std::span<const int> ranks, std::uint64
   for (;; ++nth) {
     const std::uint64_t id = group_id(list, nth);
     const auto found = groups_.find(id);
-    if (found == groups_.end() || found->second.given_up.ok()) return nth;
+    // A member that is gone fails the groups after it too: this rank fails with the others.
+    if (found == groups_.end() || found->second.given_up.ok() ||
+        found->second.given_up.code() == Code::peer_failed ||
+        found->second.given_up.code() == Code::peer_left)
+      return nth;
     // The members that have an area of it keep that until they hear from this rank.
     tell(ranks, {.what = CollectiveMessage::What::closed, .group = id});
     groups_.erase(found);
@@ -161,6 +165,12 @@ void CollectiveTable::give_up(std::span<const int> ranks, std::uint64_t nth,
                               .number = nth,
                               .list = list};
     message.text.set(why.detail().message);
+    {
+      // An area that comes late must not complete it here.
+      const std::lock_guard lock(mutex_);
+      const auto found = groups_.find(message.group);
+      if (found != groups_.end() && found->second.given_up.ok()) found->second.given_up = why;
+    }
     // In a large group every rank hears of it from log2 N others, as of a missing rank.
     const std::size_t size = ranks.size();
     const auto own =

@@ -136,8 +136,9 @@ CollectiveTable::Group* CollectiveTable::find(const CollectiveMessage& message) 
 }
 
 void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
-  const auto message = p2p::parse<CollectiveMessage>(bytes);
+  auto message = p2p::parse<CollectiveMessage>(bytes);
   if (!message) return;
+  if (message->missing < -1 || message->missing >= local_.size) message->missing = -1;
   std::vector<Letter> letters;
   std::unique_lock lock(mutex_);
   Group* const known = find(*message);
@@ -156,7 +157,9 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
     case What::shared:
       break;
     case What::gave_up:
-      group.given_up = given_up_by(peer, *message);
+      // Of several reasons the one that is more than lateness counts.
+      if (group.given_up.ok() || group.given_up.code() == Code::timeout)
+        group.given_up = given_up_by(peer, *message);
       if (group.here) group.here->hear_closed(peer.rank);
       break;
     case What::failed:

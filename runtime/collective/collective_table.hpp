@@ -81,8 +81,8 @@ class CollectiveTable {
 
   /// Makes the next group of these ranks that nobody has given up, and tells its members.
   std::shared_ptr<CollectiveGroup> enter(std::span<const int> ranks);
-  /// The number of the first group from `nth` on that no member has given up. Forgets those before
-  /// it. Requires `mutex_`.
+  /// The number of the first group from `nth` on that no member has given up, or that a lost member
+  /// has failed. Forgets those before it. Requires `mutex_`.
   std::uint64_t pass_over(std::span<const int> ranks, std::uint64_t list, std::uint64_t nth);
   /// Tells members that this rank does not open the `nth` group.
   void give_up(std::span<const int> ranks, std::uint64_t nth, const Status& why) noexcept;

@@ -145,9 +145,13 @@ void Agreement::on_answer(int from, const AgreementMessage& message) {
     accepted_ = message.accepted;
     proposal_ = message.survivors;
   }
-  for (const AgreementView& view : message.views)
-    if (is_set(view.members) && is_set(view.gone)) add_view(round_->views, view.members, view.gone);
-  round_->gathering.answered(from, message.members, message.more);
+  const Places counted = round_->gathering.answered(from, message.members, message.more);
+  for (const AgreementView& view : message.views) {
+    if (!is_set(view.members) || !is_set(view.gone)) continue;
+    Places members = view.members;
+    for (std::size_t m = 0; m < size(); ++m) members[m] = members[m] && counted[m];
+    add_view(round_->views, members, view.gone);
+  }
   return phase_ == Phase::follows ? pass_on() : advance();
 }
 

@@ -67,13 +67,16 @@ void Gathering::ask(const Places& out, const Ask& send) {
   }
 }
 
-void Gathering::answered(int child, const Places& members, bool more) {
+Places Gathering::answered(int child, const Places& members, bool more) {
+  Places counted(size());
   for (std::size_t m = 0; m < size(); ++m) {
-    if (members[m]) answered_[m] = true;
+    counted[m] = members[m] && wanted_[m] && (static_cast<int>(m) == child || via_[m] == child);
+    if (counted[m]) answered_[m] = true;
     if (more || answered_[m] || via_[m] != child) continue;
     via_[m] = kNobody;
     (static_cast<int>(m) == child ? declined_ : alone_)[m] = true;
   }
+  return counted;
 }
 
 int Gathering::awaited(const Places& members, const Places& out) const noexcept {

@@ -31,8 +31,9 @@ class Gathering {
   /// Asks those that nobody has been asked for. `out`: the members that can't answer any more.
   void ask(const Places& out, const Ask& send);
   /// `members` have answered through `child`. Unless `more` follows, the rest of its subtree has
-  /// not, and a child that is not in `members` itself doesn't answer this question.
-  void answered(int child, const Places& members, bool more);
+  /// not, and a child that is not in `members` itself doesn't answer this question. Returns the
+  /// members that count: those that were asked through this child.
+  Places answered(int child, const Places& members, bool more);
 
   /// The first of `members` whose answer is awaited; -1: none.
   int awaited(const Places& members, const Places& out) const noexcept;

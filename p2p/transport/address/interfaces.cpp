@@ -1,4 +1,5 @@
 // This host's interfaces, as the kernel lists them.
+#include <dirent.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -10,7 +11,6 @@
 #include <limits>
 #include <memory>
 #include <string_view>
-#include <system_error>
 
 #include "base/os/system_error.hpp"
 #include "p2p/transport/address/ip_address.hpp"
@@ -20,6 +20,10 @@ namespace {
 
 struct FreeInterfaces {
   void operator()(ifaddrs* all) const noexcept { ::freeifaddrs(all); }
+};
+
+struct CloseFolder {
+  void operator()(DIR* folder) const noexcept { ::closedir(folder); }
 };
 
 int prefix_bits(const ifaddrs& entry) {
@@ -50,11 +54,11 @@ std::string port_of(std::string name) {
   constexpr std::string_view kLower = "lower_";
   for (int depth = 0; depth < kMostDeep; ++depth) {
     std::vector<std::string> lower;
-    std::error_code error;
-    for (std::filesystem::directory_iterator at(kKernel / name, error), end; !error && at != end;
-         at.increment(error))
-      if (const std::string link = at->path().filename(); link.starts_with(kLower))
-        lower.push_back(link.substr(kLower.size()));
+    // A directory_iterator that finds no memory ends the process.
+    const std::unique_ptr<DIR, CloseFolder> folder(::opendir((kKernel / name).c_str()));
+    while (const dirent* const entry = folder ? ::readdir(folder.get()) : nullptr)
+      if (const std::string_view link = entry->d_name; link.starts_with(kLower))
+        lower.emplace_back(link.substr(kLower.size()));
     if (lower.size() != 1) break;
     name = lower.front();
   }
@@ -75,12 +79,15 @@ Interfaces interfaces() {
     if ((family != AF_INET && family != AF_INET6) || (at->ifa_flags & IFF_UP) == 0 ||
         (at->ifa_flags & IFF_RUNNING) == 0)
       continue;
+    // An address with a label has "eth0:label" here.
+    const std::string_view label = at->ifa_name;
+    const std::string interface(label.substr(0, label.find(':')));
     host.addresses.push_back({.name = at->ifa_name,
                               .ip = ip_address_of(*at->ifa_addr),
                               .prefix_bits = prefix_bits(*at),
                               .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0,
-                              .port = port_of(at->ifa_name),
-                              .mbits = mbits_of(at->ifa_name)});
+                              .port = port_of(interface),
+                              .mbits = mbits_of(interface)});
   }
   std::ranges::sort(host.bare);
   host.bare.erase(std::unique(host.bare.begin(), host.bare.end()), host.bare.end());

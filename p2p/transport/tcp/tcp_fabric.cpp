@@ -66,10 +66,7 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
       connector_(local, progress, *this, config),
       first_use_(local, events, connector_,
                  static_cast<int>(config.integer(Setting::mesh_eager).value())),
-      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {
-  if (terms_.rails > 1)
-    rails_.emplace(progress, kRailCheck, [this](std::uint64_t) { check_rails(); });
-}
+      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
 
 Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   const auto from = own.fabrics.find<TcpAddress>(kind());
@@ -243,6 +240,8 @@ void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
       partner.channel->open(partner.terms->rails, checksums);
     else
       partner.channel->open(std::move(rails), checksums);
+    if (partner.channel->has_several_rails() && !rails_)
+      rails_.emplace(progress_, kRailCheck, [this](std::uint64_t) { check_rails(); });
   } catch (const Error& error) {
     if (partner.made) return events_.short_of(error);
     return lose(partner, error.status());

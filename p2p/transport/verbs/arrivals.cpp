@@ -95,6 +95,9 @@ void VerbsChannel::on_link_message(int queue_pair, std::span<const std::byte> by
     const std::lock_guard lock(outbox_.mutex);
     LinkRecord& record = failover_.links[link];
     const bool is_of_now = message->generation == record.state.generation();
+    // Before another thread may see that it has settled, and begin it anew.
+    if (message->type == LinkMessage::Type::settled && !count_all(*message))
+      return refuse_words(*message);
     if (!record.state.hear(message->type, message->generation)) return refuse_words(*message);
     if (message->type == LinkMessage::Type::down && is_of_now) {
       record.handled = message->handled;
@@ -111,7 +114,6 @@ void VerbsChannel::on_link_message(int queue_pair, std::span<const std::byte> by
       return;
     }
     case LinkMessage::Type::settled:
-      if (!count_all(*message)) return refuse_words(*message);
       failover_.spoken_for.fetch_or(bit);
       failover_.speaker.store(queue_pair);
       break;

@@ -252,8 +252,12 @@ bool VerbsChannel::resend_item(std::size_t place) noexcept {
 bool VerbsChannel::prepare_again(const OrderedItem& item, Resending& resending,
                                  std::size_t pair) noexcept {
   const std::size_t link = pair / per_link_;
+  // Its bytes are there, by the NIC's word, and its memory may have another use: only the
+  // notification was flushed at the peer.
+  const bool has_arrived = item.posted != 0 && has_succeeded(item.posted);
   std::size_t count = 0;
   for (const MemoryPiece& piece : item.pieces) {
+    if (has_arrived) break;
     resending.pieces[count] = piece;
     if (!key_by(link, resending.pieces[count++], item.posted)) return false;
   }

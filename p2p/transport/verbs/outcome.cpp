@@ -20,11 +20,14 @@ bool VerbsChannel::has_ended(std::uint64_t posted) noexcept {
   });
 }
 
-std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
-  const auto has_succeeded = [](QueuePair& pair, std::uint64_t request) {
+bool VerbsChannel::has_succeeded(std::uint64_t posted) noexcept {
+  return all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
     return (request & StripeTable::kCutShort) == 0 && pair.has_succeeded(request);
-  };
-  if (all_pairs(posted, has_succeeded)) return Status{};
+  });
+}
+
+std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
+  if (has_succeeded(posted)) return Status{};
   // On a queue pair in error, too: a request that ended without a completion shows by the next one.
   all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
     if (!pair.has_ended(request)) pair.ask_for_completion();
@@ -35,10 +38,10 @@ std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
     flush();
     rank_.rails.poll_once();
     if (!has_ended(posted)) return std::nullopt;
-    return all_pairs(posted, has_succeeded) ? Status{} : broken("put");
+    return has_succeeded(posted) ? Status{} : broken("put");
   }
   rank_.rails.poll();
-  if (all_pairs(posted, has_succeeded)) return Status{};
+  if (has_succeeded(posted)) return Status{};
   return std::nullopt;
 }
 

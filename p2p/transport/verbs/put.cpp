@@ -174,8 +174,7 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   if (Status status = collect(work, payload); !status.ok()) return status;
   // The words of a slot with tails are set one by one.
   const bool may_be_in_pieces = work.with_tail.address == 0 && immediates_ &&
-                                notify_mode_ != NotifyMode::send && pairs_.size() > 1 &&
-                                (payload.is_one() || !several_);
+                                notify_mode_ != NotifyMode::send && pairs_.size() > 1;
   const bool in_pieces =
       work.queue_pair < 0 &&
       (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));

@@ -136,6 +136,8 @@ Status VerbsChannel::put_in_pieces(PutWork& work, Payload& payload) noexcept {
   LinkKeys keys;
   Parts parts;
   parts.silent = failover_.silent.load(std::memory_order_acquire);
+  // The main link has just moved there, and is used once the peer is ready for it.
+  if ((parts.silent >> payload.link & 1U) != 0) return put_off();
   parts.carrying = keys_by_link(work, payload, keys);
   if (parts.carrying == 0) return broken("put");
   work.requests = 0;

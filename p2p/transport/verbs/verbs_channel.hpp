@@ -319,6 +319,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   template <typename Ask>
   bool all_pairs(std::uint64_t posted, const Ask& ask) noexcept;
   bool has_ended(std::uint64_t posted) noexcept;
+  bool has_succeeded(std::uint64_t posted) noexcept;
 
   void out_of_memory(const char* what) noexcept;
   /// Progress thread: a message that is the channel's own. False: it is for a layer above.

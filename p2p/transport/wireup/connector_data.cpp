@@ -31,9 +31,13 @@ void Connector::Implementation::call_for_data_by(
   errands.start();
   for (int rail = 0; rail < static_cast<int>(shared.size()); ++rail) {
     std::vector<IpAddress> ips = shared[static_cast<std::size_t>(rail)];
-    if (!server.any_rail_will_do)
+    // The networks that both are on may not be connected, and others lead there.
+    if (rail == 0)
       for (const IpAddress& other : addresses_of(server))
-        if (std::find(ips.begin(), ips.end(), other) == ips.end()) ips.push_back(other);
+        if (std::ranges::none_of(shared, [&](const std::vector<IpAddress>& network) {
+              return std::ranges::find(network, other) != network.end();
+            }))
+          ips.push_back(other);
     server.data_attempts.emplace(rail, data_attempt(rank, rail, ips, server.any_rail_will_do))
         .first->second->begin();
   }

@@ -14,6 +14,7 @@ from jobs import expect, skip
 
 COLUMNS = {
     "size", "kind", "ranks", "crowded", "weft_us", "limit_us", "peers", "spread", "ratios", "limit_ways", "figures",
+    "peers_beyond_limit",
 }  # fmt: skip
 TWO_WAYS = {"limit_memcpy", "limit_streamed"}
 
