@@ -21,7 +21,10 @@ void add_view(std::vector<AgreementView>& views, const Places& members, const Pl
 void Agreement::open_round(AgreementMessage request) {
   close_round();
   const Places members = std::exchange(request.members, {});
-  round_.emplace(std::move(request), Gathering(static_cast<int>(size()), fan_out_));
+  round_.emplace(Round{.request = std::move(request),
+                       .gathering = Gathering(static_cast<int>(size()), fan_out_),
+                       .views = {},
+                       .debts = {}});
   round_->gathering.want(members);
 }
 
