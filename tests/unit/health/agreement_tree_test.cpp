@@ -42,6 +42,15 @@ TEST(AgreementTree, HasAsManyChildrenAsItMayAndRunsOfMembers) {
   EXPECT_EQ(gathering.awaited(gathering.wanted(), of(8, {3})), 1);
 }
 
+TEST(AgreementTree, CountsAnswersOfThoseAloneWhoWereAskedThroughTheirSender) {
+  Gathering gathering(8, 2);
+  gathering.want(of(8, {0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(asks(gathering, Places(8)), (Asked{{0, "1 2 3 "}, {4, "5 6 "}}));
+  EXPECT_EQ(gathering.answered(0, of(8, {0, 1, 5, 7}), true), of(8, {0, 1}))
+      << "5 was asked through 4, and 7 was not asked";
+  EXPECT_EQ(gathering.have_answered(), of(8, {0, 1}));
+}
+
 TEST(AgreementTree, AsksDirectlyWhomALostOrIdleChildLeavesOut) {
   Gathering gathering(9, 2);
   gathering.want(of(9, {1, 2, 3, 4, 5, 6, 7, 8}));
