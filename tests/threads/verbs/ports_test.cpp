@@ -1,6 +1,9 @@
 // Ranks with several ports: who carries what.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -95,6 +98,42 @@ TEST(SeveralPorts, ShareALargeTensorByTheirRates) {
   });
   EXPECT_NEAR(static_cast<double>(fast), 4.0 * kOneMiB, 0.2 * kOneMiB);
   EXPECT_NEAR(static_cast<double>(slow), 2.0 * kOneMiB, 0.2 * kOneMiB);
+}
+
+/// If it went whole, by one port, it would pass the shares of a tensor before it.
+TEST(SeveralPorts, ShareALargeTensorOfSeveralPartsToo) {
+  PortsJob job({nic_named("fake0"), nic_named("fake1")});
+  Meeting meeting(2);
+  job.run([&](World& world) {
+    const SlotSpec spec = bytes_spec(2 * kOneMiB);
+    if (world.rank() == 0) {
+      Slot slot = world.expose(spec);
+      for (int n = 0; n < 2; ++n) {
+        const Arrival arrival = slot.wait().value();
+        const std::byte* const data = arrival.tensor().data();
+        EXPECT_EQ(std::count(data, data + kOneMiB, std::byte{1}), kOneMiB) << n;
+        EXPECT_EQ(std::count(data + kOneMiB, data + 2 * kOneMiB, std::byte{2}), kOneMiB) << n;
+      }
+      meeting.wait();
+      return;
+    }
+    RemoteSlot remote = world.attach(0, spec);
+    std::vector<Tensor> parts;
+    for (const int value : {1, 2}) {
+      parts.push_back(world.allocate(spec.dtype, {kOneMiB}));
+      std::memset(parts.back().data(), value, kOneMiB);
+    }
+    Tensor whole = world.allocate(spec.dtype, spec.shape);
+    std::memset(whole.data(), 1, kOneMiB);
+    std::memset(whole.data() + kOneMiB, 2, kOneMiB);
+    Request first = remote.put(whole);
+    Request second = remote.put(parts);
+    first.wait().or_throw();
+    second.wait().or_throw();
+    EXPECT_EQ(edge_counters(world, spec.name, Role::puts).work_requests, 4U)
+        << "two shares of each";
+    meeting.wait();
+  });
 }
 
 TEST(SeveralPorts, SendASmallTensorByTheNearestInOneRequest) {
