@@ -99,9 +99,9 @@ class Connector {
   /// at both ends, or in ended().
   void call_for_data(int rank, int rail);
   /// The same, once for all rails: one for each of these networks, at the rank's addresses on it.
-  /// Of several each is called by its own network alone, and one that comes suffices: the others
-  /// may come later, or end in unanswered() after WEFT_INIT_TIMEOUT. A single one is called at the
-  /// rank's other addresses, too.
+  /// The first is also called at the rank's addresses on none of them, since none of these networks
+  /// may lead there. One that comes suffices: the others may come later, or end in unanswered()
+  /// after WEFT_INIT_TIMEOUT.
   void call_for_data_by(int rank, const std::vector<std::vector<IpAddress>>& shared);
   /// As that, for a rail that was lost, at the address that it was at; again and again, with
   /// pauses, until it is back or the rank is gone. Ends in brought() alone.

@@ -45,7 +45,7 @@ struct Connector::Implementation {
     std::map<int, std::unique_ptr<ConnectAttempt>> data_attempts;  ///< by rail
     std::map<int, std::unique_ptr<ConnectAttempt>> lost_rails;     ///< that are called again
     Clock::time_point data_give_up;
-    bool any_rail_will_do = false;  ///< each is called by its own network alone
+    bool any_rail_will_do = false;  ///< there are several, each called by its own network
     bool data_came = false;
     /// Stays when it is closed: its own events may close it.
     std::unique_ptr<Stream> stream;

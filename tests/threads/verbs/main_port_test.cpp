@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -192,6 +193,21 @@ TEST(AFailedMainPort, SpeaksForThoseLostBefore) {
   });
 }
 
+/// Puts into rank 0's slot until a put fails, and calls `after` with the number of each. Returns
+/// how the last one ended.
+Status put_until_the_end(World& world, const SlotSpec& spec,
+                         const std::function<void(std::uint64_t)>& after) {
+  RemoteSlot remote = world.attach(0, spec);
+  const Tensor tensor = world.allocate(DType::u8, {kBytes});
+  Status status;
+  for (std::uint64_t n = 1; n < 100'000 && status.ok(); ++n) {
+    fill(tensor, pattern_of(1, 0, n));
+    status = remote.put(tensor).wait();
+    after(n);
+  }
+  return status;
+}
+
 TEST(AFailedMainPort, EndsThePathIfItIsTheLast) {
   const SlotSpec spec{.name = "in", .dtype = DType::u8, .shape = {kBytes}, .depth = 2};
   FailoverJob job(2);
@@ -200,15 +216,10 @@ TEST(AFailedMainPort, EndsThePathIfItIsTheLast) {
       EXPECT_EQ(take_until_the_end(world, spec).code(), Code::path_failed);
       return;
     }
-    RemoteSlot remote = world.attach(0, spec);
-    const Tensor tensor = world.allocate(DType::u8, {kBytes});
-    Status status;
-    for (std::uint64_t n = 1; n < 100'000 && status.ok(); ++n) {
-      fill(tensor, pattern_of(1, 0, n));
-      status = remote.put(tensor).wait();
+    const Status status = put_until_the_end(world, spec, [&](std::uint64_t n) {
       if (n == 10) job.network.isolate_nic(0, "fake0", true);
       if (n > 10 && job.have_lost(1)) job.network.isolate_nic(0, "fake1", true);
-    }
+    });
     EXPECT_EQ(status.code(), Code::path_failed) << status.text();
   });
 }
@@ -222,14 +233,9 @@ TEST(AFailedMainPort, EndsThePathWhereTailWordsWereAskedFor) {
           EXPECT_EQ(take_until_the_end(world, spec).code(), Code::path_failed);
           return;
         }
-        RemoteSlot remote = world.attach(0, spec);
-        const Tensor tensor = world.allocate(DType::u8, {kBytes});
-        Status status;
-        for (std::uint64_t n = 1; n < 1000 && status.ok(); ++n) {
-          fill(tensor, pattern_of(1, 0, n));
-          status = remote.put(tensor).wait();
+        const Status status = put_until_the_end(world, spec, [&](std::uint64_t n) {
           if (n == 10) job.network.isolate_nic(0, "fake0", true);
-        }
+        });
         EXPECT_EQ(status.code(), Code::path_failed) << status.text();
       },
       verbs_settings().with(Setting::notify, "tail"));
