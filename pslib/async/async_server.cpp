@@ -63,6 +63,11 @@ void AsyncServer::hold(std::uint64_t epoch, bool starts) {
         offer.arrival = {};
     if (held.replica.holds() && !held.state) make(held);
   }
+  // A replica stays one, so this server holds more and more shards.
+  std::vector<int> homes;
+  for (const Held& held : held_)
+    if (held.state) homes.push_back(home_of(held));
+  gradients_.hold(std::move(homes));
 }
 
 void AsyncServer::make(Held& held) {
@@ -155,8 +160,8 @@ bool AsyncServer::follow(Held& held, Status& status) {
   const auto& pushes = held.replica.record().pushes;
   for (const RecordedPush& push : pushes) {
     const std::uint64_t taken = gradients_.taken(push.worker);
-    if (taken == push.sequence && gradients_.has(push.worker)) continue;
-    if (taken < push.sequence && !gradients_.is_gone(push.worker)) return false;
+    if (taken == push.sequence && gradients_.has(push.worker, home_of(held))) continue;
+    if (gradients_.is_to_come(push.worker, push.sequence)) return false;
     held.replica.could_not_apply();
     return true;
   }
@@ -239,15 +244,15 @@ void AsyncServer::release() noexcept {
   }
 }
 
-// Takes released gradients again for a shard that this server has come to hold since: the shard's
-// state may precede a push that the other shards here are done with.
+// Takes gradients again for a shard that this server has come to hold since: the shard's state may
+// precede a push that the other shards here are done with, or that was read for them alone.
 void AsyncServer::take_again() noexcept {
   for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
     const auto lacks_it = [&](const Held& held) {
-      return held.replica.has_state() && held.state->done(worker) < gradients_.taken(worker);
+      return held.replica.has_state() && held.state->done(worker) < gradients_.taken(worker) &&
+             !gradients_.has(worker, home_of(held));
     };
-    if (!gradients_.has(worker) && !gradients_.is_gone(worker) &&
-        std::ranges::any_of(held_, lacks_it))
+    if (!gradients_.is_gone(worker) && std::ranges::any_of(held_, lacks_it))
       gradients_.take_again(worker);
   }
 }

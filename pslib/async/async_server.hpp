@@ -72,6 +72,7 @@ class AsyncServer final : public TableShard {
     PublishedReader words;
   };
 
+  int home_of(const Held& held) const noexcept { return table_.homes[held.shard]; }
   void hold(std::uint64_t epoch, bool starts);
   void make(Held& held);
   /// True if there may be more to do.

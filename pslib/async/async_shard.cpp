@@ -43,7 +43,7 @@ std::size_t AsyncShard::quorum(const Gradients& gradients) const noexcept {
   if (consistency.kind != Consistency::Kind::k_of_n) return 1;
   std::size_t live = 0;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    live += !gradients.is_gone(i) || (gradients.has(i) && gradients.taken(i) > done_[i]);
+    live += !gradients.is_gone(i) || (gradients.has(i, home_) && gradients.taken(i) > done_[i]);
   return std::min<std::size_t>(consistency.k, live);
 }
 
@@ -69,7 +69,7 @@ std::vector<RecordedPush> AsyncShard::next_record(const Gradients& gradients) co
   std::vector<RecordedPush> pushes;
   std::size_t dropped = 0;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients.has(i) || gradients.taken(i) <= done_[i]) continue;
+    if (!gradients.has(i, home_) || gradients.taken(i) <= done_[i]) continue;
     const bool is_dropped =
         table_.options.consistency.late == Consistency::Late::dropped && is_late(i, gradients);
     pushes.push_back({i, gradients.taken(i), is_dropped});

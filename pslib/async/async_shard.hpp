@@ -27,7 +27,7 @@ class AsyncShard {
 
   /// The pushes of the next record; empty if it is too early for one.
   std::vector<RecordedPush> next_record(const Gradients& gradients) const;
-  /// Applies a record. All of its pushes must be readable in `gradients`.
+  /// Applies a record. The shard's part of all its pushes must be readable in `gradients`.
   Status apply(std::span<const RecordedPush> pushes, const Gradients& gradients) noexcept;
   /// Publishes the values if a record has changed them.
   Status publish() noexcept;

@@ -29,6 +29,8 @@ class PushCut {
 
   /// For PublishedReader::view().
   std::span<const SlotRun> runs() const noexcept { return cut_.runs(); }
+  /// Whether a view has all of a push, so that pieces of every server can be read.
+  bool is_whole(const Tensor& viewed) const noexcept { return cut_.is_whole(viewed); }
   /// A piece of one of the servers, in a view of a push.
   Source source(const Tensor& viewed, std::size_t tensor, std::int64_t first) const noexcept;
   /// The words that follow the gradients.

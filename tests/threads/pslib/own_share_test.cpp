@@ -1,7 +1,7 @@
 // The bytes that servers of their own receive of each push, where they can't load from the
-// workers' memory: their share, whatever the table's consistency. Two kinds of table need more:
-// a server may come to hold any shard of a replicated one, and the largest elements of a tensor lie
-// where its gradients have them.
+// workers' memory: those of the shards that it holds, with replicas as well, whatever the table's
+// consistency. Only by top_k it needs more: the largest elements of a tensor lie where its
+// gradients have them.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -59,8 +59,10 @@ TEST_P(OwnShare, OfEachPushIsReceivedByAServer) {
       }
     }
     const auto whole = static_cast<double>(elements * size_of(given.options.wire));
-    const double share =
-        server.works() ? 1.0 : given.push_bytes * kPushers / (given.reads_all ? 1 : given.servers);
+    const double share = server.works() ? 1.0
+                         : given.reads_all
+                             ? given.push_bytes * kPushers
+                             : given.push_bytes * kPushers * given.replicas / given.servers;
     const double asked = whole * share * static_cast<double>(kPushesOfEach);
     std::printf("%s, %s: %.0f bytes received, %.0f asked\n", given.what.c_str(),
                 server.works() ? "a worker" : "a server", received, asked);
@@ -76,7 +78,7 @@ Served with(std::string what, const Consistency& consistency, const Compression&
   given.options.compression = compression;
   if (compression.kind == Compression::Kind::int8) given.push_bytes = 0.25 * (1 + 4.0 / 256);
   if (compression.kind == Compression::Kind::top_k) given.push_bytes = 2.0 * compression.ratio;
-  given.reads_all = replicas > 1 || compression.kind == Compression::Kind::top_k;
+  given.reads_all = compression.kind == Compression::Kind::top_k;
   return given;
 }
 
