@@ -20,9 +20,10 @@ constexpr int kOfADevice = 6;
 constexpr int kMostPorts = 4;
 constexpr int kMostTcpRails = static_cast<int>(p2p::ConnectorAddress::kMaxIps);
 
-/// With connections to all ranks, though they may connect on first use.
-std::size_t needed_by(int rails, const Config& config, const RankCounts& ranks) {
-  return descriptors_to_open(config.with(Setting::rails, std::to_string(rails))
+/// With connections to all ranks, though they may connect on first use. Several networks are called
+/// at once, and until one answers by all addresses of the peer, IPv4 and IPv6 of one network too.
+std::size_t needed_by_several_rails(const Config& config, const RankCounts& ranks) {
+  return descriptors_to_open(config.with(Setting::rails, std::to_string(kMostTcpRails))
                                  .with(Setting::mesh_eager, std::to_string(ranks.all)),
                              ranks);
 }
@@ -52,14 +53,12 @@ std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks) {
 }
 
 int tcp_rails_within(const Config& config, const RankCounts& ranks, std::size_t free) {
-  int rails = kMostTcpRails;
-  while (rails > 1 && needed_by(rails, config, ranks) > free) --rails;
-  return rails;
+  return needed_by_several_rails(config, ranks) <= free ? kMostTcpRails : 1;
 }
 
 int tcp_rails_within_limit(const Config& config, const RankCounts& ranks) {
   return tcp_rails_within(config, ranks,
-                          os::free_descriptors(needed_by(kMostTcpRails, config, ranks)));
+                          os::free_descriptors(needed_by_several_rails(config, ranks)));
 }
 
 void require_descriptors(const Config& config, const RankCounts& ranks, int passing) {

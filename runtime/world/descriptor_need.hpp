@@ -31,8 +31,9 @@ std::size_t descriptors_to_open(const Config& config, const RankCounts& ranks);
 /// before the rank connects.
 void require_descriptors(const Config& config, const RankCounts& ranks, int passing = 0);
 
-/// The most connections for data to each peer by TCP, where WEFT_RAILS is auto, 1 to 4, so that
-/// `free` descriptors suffice for connections to all ranks.
+/// The most connections for data to each peer by TCP, where WEFT_RAILS is auto: 4 if `free`
+/// descriptors suffice for those to all ranks, and for the calls of all addresses of each rank that
+/// precede them; else 1.
 int tcp_rails_within(const Config& config, const RankCounts& ranks, std::size_t free);
 /// With those that this process can still open.
 int tcp_rails_within_limit(const Config& config, const RankCounts& ranks);
