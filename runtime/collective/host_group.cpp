@@ -1,5 +1,7 @@
 #include "runtime/collective/host_group.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -66,8 +68,27 @@ p2p::RemoteMemory HostGroup::area_of(const Member& member, const p2p::MemoryRef&
   while (found.code() == Code::unreachable && !deadline.passed() && !member.peer->gone())
     (void)local_.waiter.wait(
         is_known, [] { return false; }, Deadline::after(kLook));
-  if (!found.ok()) found.status().or_throw();
+  if (found.code() == Code::unreachable) throw_unknown(*member.peer);
+  found.status().or_throw();
   return *found;
+}
+
+void HostGroup::throw_unknown(const p2p::Peer& peer) const {
+  const Status gone = mesh_.peer_status(peer.rank);
+  ErrorDetail detail;
+  if (!gone.ok()) {
+    detail = gone.detail();
+  } else {
+    detail.code = Code::timeout;
+    detail.message = fmt::format("rank {} opens the group in memory that it has not told of yet{}",
+                                 peer.rank, mesh_.suspicion(peer.rank));
+    detail.hint = "a longer deadline: WEFT_TIMEOUT";
+    detail.peer = peer.rank;
+    detail.host = peer.host();
+  }
+  detail.operation = "open";
+  detail.rank = local_.rank;
+  throw Error(std::move(detail));
 }
 
 void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,

@@ -65,6 +65,8 @@ class HostGroup final : public CollectiveGroup {
 
   /// The member's area, once its chunk is known. Throws Error.
   p2p::RemoteMemory area_of(const Member& member, const p2p::MemoryRef& place, Deadline deadline);
+  /// The memory of a member's area is not known here: the member is gone, or too late.
+  [[noreturn]] void throw_unknown(const p2p::Peer& peer) const;
 
   // Before a call starts.
   void place_input(PlannedCall& call);

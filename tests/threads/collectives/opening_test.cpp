@@ -3,8 +3,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "runtime/collective/collective_messages.hpp"
+#include "runtime/collective/group_id.hpp"
+#include "runtime/world/world_state.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/threads/collectives/values.hpp"
@@ -157,6 +163,60 @@ TEST(OpeningOfALargeGroup, EndsWhenARankDiesMeanwhile) {
       meeting.wait();
     });
   }
+}
+
+/// Tells all others so of the first group of all ranks, though this rank does not open it.
+void say_that_it_opens(World& world, detail::CollectiveMessage open) {
+  detail::WorldState& state = WorldAccess::state(world);
+  std::vector<int> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  open.list = detail::list_id(ranks);
+  open.group = detail::group_id(open.list, 0);
+  state.local.progress.run([&] {
+    for (const int rank : ranks)
+      if (rank != world.rank()) state.mesh.send(state.mesh.peer(rank), open);
+  });
+}
+
+TEST(OpeningOfAGroup, EndsAtItsDeadlineAndNamesTheRankWhoseMemoryIsNotKnown) {
+  for (const bool leaves : {false, true}) {
+    SCOPED_TRACE(leaves ? "it leaves" : "it stays");
+    Meeting meeting(2);
+    run_on(2, settings().with(Setting::fabric, "shm"), [&](World& world) {
+      if (world.rank() == 1)
+        say_that_it_opens(world, {.area = {.chunk = 0xfff0, .offset = 0, .bytes = 64}});
+      if (world.rank() == 1 && leaves) return;
+      if (world.rank() == 1) return meeting.wait();
+      const Deadline until = Deadline::after(leaves ? milliseconds(seconds(60)) : kShort);
+      const ErrorDetail late = thrown_by([&] { (void)Collectives::open(world, until); });
+      EXPECT_EQ(late.code, leaves ? Code::peer_left : Code::timeout) << late.text();
+      EXPECT_EQ(late.peer, 1) << late.text();
+      EXPECT_EQ(late.operation, "open");
+      EXPECT_TRUE(contains(late.text(), "rank 1")) << late.text();
+      if (!leaves) meeting.wait();
+    });
+  }
+}
+
+/// What others say of who is missing is looked up only if there is such a rank.
+TEST(OpeningOfALargeGroup, EndsAtItsDeadlineWhoeverIsSaidToBeMissing) {
+  constexpr int kRanks = 12;
+  for (const auto& [fabric, step] : {std::pair{"shm", detail::CollectiveMessage::kAbsent},
+                                     {"tcp", detail::CollectiveMessage::kWaits}})
+    for (const int missing : {kRanks, 1 << 30, -2}) {
+      SCOPED_TRACE(fabric + std::to_string(missing));
+      Meeting meeting(kRanks);
+      run_on(kRanks, settings().with(Setting::fabric, fabric), [&](World& world) {
+        if (world.rank() == 0) say_that_it_opens(world, {.step = step, .missing = missing});
+        if (world.rank() == 1) {
+          const ErrorDetail late =
+              thrown_by([&] { (void)Collectives::open(world, Deadline::after(kShort)); });
+          EXPECT_EQ(late.code, Code::timeout) << late.text();
+          EXPECT_LT(late.peer, kRanks) << late.text();
+        }
+        meeting.wait();
+      });
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Collective, Opening,
