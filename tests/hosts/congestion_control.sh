@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # On host1 of two hosts whose TCP is under reno: the hosts are, ranks move data under it, and the doctor of each host
 # tells what its TCP is under and which queueing discipline holds packets back. Where hosts are under bbr, a job's
-# connections have another in its place, or what was asked for; one that no host has is told by each rank once.
+# connections have another in its place, or what was asked for; that, and one that no host has, is told by each host's
+# first rank once.
 #   congestion_control.sh TESTS_HOSTS WEFT_TOPO CONFORMANCE_RANKS RAILS_LOAD
 set -euo pipefail
 here=$1 topo=$2 program=$3 load=$4
@@ -27,10 +28,16 @@ bash "$here/ranks.sh" 2 "$program" carries_every_size >/dev/null || fail "under 
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-said=$(WEFT_TCP_CONGESTION=nosuch bash "$here/ranks.sh" 2 "$program" carries_every_size 2>&1) ||
-  fail "with a congestion control that is not there ranks ended with $?: $said"
-told=$(grep -c 'WEFT_TCP_CONGESTION="nosuch": this host does not have it .*connections have reno' <<<"$said" || true)
-((told == 2)) || fail "$told lines, not one of each rank, tell of a congestion control that is not there: $said"
+# is_told PATTERN [NAME=VALUE]: of four ranks on two hosts, only each host's first one tells
+is_told() {
+  local said
+  said=$(env "${2-WEFT_TIMEOUT=60s}" bash "$here/ranks.sh" 4 "$program" carries_every_size 2>&1) || fail "ranks ended with $?: $said"
+  for line in "host1:0] warn path: $1" "host2:2] warn path: $1"; do
+    [[ $(grep -cE "$line" <<<"$said" || true) == 1 ]] || fail "not one line is like '$line': $said"
+  done
+  [[ $(grep -cE "$1" <<<"$said") == 2 ]] || fail "others tell '$1' too: $said"
+}
+is_told 'WEFT_TCP_CONGESTION="nosuch": this host does not have it .*connections have reno' WEFT_TCP_CONGESTION=nosuch
 
 # are_under PATTERN [NAME=VALUE]: what the connections of a job have while it runs, at both ends
 are_under() {
@@ -57,6 +64,7 @@ are_under() {
 are_under reno
 if on host1 bash -c "echo bbr >$setting" 2>/dev/null && on host2 bash -c "echo bbr >$setting"; then
   are_under '(cubic|reno)'
+  is_told "TCP connections have (cubic|reno) in place of the system's bbr"
   are_under bbr WEFT_TCP_CONGESTION=system
   on host1 bash -c "echo reno >$setting"
   doctor host1 '^ok +tcp-congestion +reno'

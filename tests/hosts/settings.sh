@@ -67,6 +67,15 @@ rm "$output.slow"
 goes 'a network named alone' 0 2 8 999 env WEFT_IFACE=eth1
 HOSTS=1 goes 'ranks of one host' 0 0 0 0 env
 ! grep -q 'rail 1 to rank' "$output" || fail 'ranks of one host have a second rail'
+for host in host1 host2; do
+  on $host ip link add docker0 type dummy
+  on $host ip addr add 172.17.0.1/16 dev docker0
+  on $host ip link set docker0 up
+done
+goes 'two networks beside a bridge that each host has' 4 999 4 999 env WEFT_IFACE=docker0,eth0,eth1
+[[ $(grep -c 'network 172\.17\.0\.1/16 leads back to this host, as rank . has' "$output") == 2 ]] ||
+  fail 'the bridge is not told once by each rank'
+for host in host1 host2; do on $host ip link delete docker0; done
 
 # Where descriptors run short, further rails go before the job does, and each rank tells so once.
 # shellcheck disable=SC2016 # the inner shell expands

@@ -18,10 +18,20 @@ struct End {
   }
 };
 
-std::vector<End> ends_of(const HostAddresses& host) {
+std::span<const IpAddress> ips_of(const ConnectorAddress& host) {
+  return std::span(host.ips).first(std::min<std::size_t>(host.count, ConnectorAddress::kMaxIps));
+}
+
+bool has(const ConnectorAddress& host, const IpAddress& ip) {
+  return std::ranges::find(ips_of(host), ip) != ips_of(host).end();
+}
+
+/// Without the addresses that the other host has as well.
+std::vector<End> ends_of(const HostAddresses& host, const ConnectorAddress& other) {
   std::vector<End> ends;
-  const std::size_t count = std::min<std::size_t>(host.connector.count, ConnectorAddress::kMaxIps);
-  for (std::size_t i = 0; i < count; ++i) ends.push_back({host.connector.ips[i], host.networks[i]});
+  const std::span<const IpAddress> ips = ips_of(host.connector);
+  for (std::size_t i = 0; i < ips.size(); ++i)
+    if (!has(other, ips[i])) ends.push_back({ips[i], host.networks[i]});
   return ends;
 }
 
@@ -77,12 +87,8 @@ NetworkAddresses describe(std::span<const IpAddress> ips, std::span<const Interf
 
 std::vector<std::vector<IpAddress>> shared_networks(const HostAddresses& lower,
                                                     const HostAddresses& higher) {
-  const std::vector<End> ends = ends_of(lower);
-  const std::vector<End> others = ends_of(higher);
-  for (const End& one : ends)
-    for (const End& other : others)
-      if (one.ip == other.ip) return {};
-  std::vector<Pair> pairs = pairs_of(ends, others);
+  std::vector<Pair> pairs =
+      pairs_of(ends_of(lower, higher.connector), ends_of(higher, lower.connector));
   std::uint64_t best = 0;
   for (const Pair& pair : pairs) best = std::max(best, pair.mbits());
   std::erase_if(pairs, [best](const Pair& pair) {
@@ -106,6 +112,15 @@ std::vector<std::vector<IpAddress>> shared_networks(const HostAddresses& lower,
     }
   }
   return shared;
+}
+
+std::vector<IpAddress> addresses_of_both(const ConnectorAddress& one,
+                                         const ConnectorAddress& other) {
+  std::vector<IpAddress> both;
+  for (const IpAddress& ip : ips_of(one))
+    if (has(other, ip)) both.push_back(ip);
+  if (both.size() == ips_of(one).size() || both.size() == ips_of(other).size()) return {};
+  return both;
 }
 
 }  // namespace weft::p2p

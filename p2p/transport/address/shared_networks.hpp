@@ -32,8 +32,13 @@ struct HostAddresses {
 /// The addresses of `lower` on each network that both are on, the fastest first; else in the order
 /// of `lower`. Both ends compute the same. A port and a subnet are used once, though they may have
 /// several addresses: those of one network stand together. Left out is a network whose speed is
-/// known and under a quarter of the fastest one's. Two ranks of one host share none.
+/// known and under a quarter of the fastest one's, and an address that both have: it leads back to
+/// the host that calls it. So two ranks of one host share none.
 std::vector<std::vector<IpAddress>> shared_networks(const HostAddresses& lower,
                                                     const HostAddresses& higher);
+/// What two hosts have alike, as of a bridge within each: addresses of both that are not all that
+/// one of them has. None for two ranks of one host.
+std::vector<IpAddress> addresses_of_both(const ConnectorAddress& one,
+                                         const ConnectorAddress& other);
 
 }  // namespace weft::p2p

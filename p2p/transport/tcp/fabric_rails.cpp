@@ -24,7 +24,27 @@ std::vector<std::vector<IpAddress>> TcpFabric::shared_with(int rank, const Terms
   return local_.rank < rank ? shared_networks(own, peer) : shared_networks(peer, own);
 }
 
+void TcpFabric::tell_of_congestion(const Partner& partner) {
+  const CongestionControl& congestion = connector_.congestion();
+  if (partner.is_here && !congestion.is_refused()) return;
+  if (std::exchange(tells_of_congestion_, false)) congestion.tell(*local_.log);
+}
+
+void TcpFabric::tell_of_addresses_of_both(const Partner& partner) {
+  for (const IpAddress& ip : addresses_of_both(listens_at_, connector_.address(partner.rank))) {
+    if (std::ranges::find(told_of_both_, ip) != told_of_both_.end()) continue;
+    told_of_both_.push_back(ip);
+    const std::size_t place = std::ranges::find(listens_at_.ips, ip) - listens_at_.ips.begin();
+    const int bits = terms_.networks[place].prefix_bits - (is_ipv4(ip) ? 96 : 0);
+    local_.log->info(Subsystem::path,
+                     "network {}/{} leads back to this host, as rank {} has the same address: it "
+                     "carries no rail",
+                     text(ip), bits, partner.rank);
+  }
+}
+
 void TcpFabric::agree(Partner& partner, const Terms& theirs) {
+  tell_of_addresses_of_both(partner);
   auto shared = shared_with(partner.rank, theirs);
   partner.terms = terms_.agreed(theirs, shared.size());
   const Terms& terms = *partner.terms;

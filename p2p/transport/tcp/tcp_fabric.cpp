@@ -97,7 +97,12 @@ void TcpFabric::listen(RankAddress& own) {
 void TcpFabric::open(const std::vector<RankAddress>& job) {
   partners_ = std::vector<Partner>(job.size());
   first_use_.open(job.size());
-  for (std::size_t i = 0; i < job.size(); ++i) partners_[i].rank = static_cast<int>(i);
+  const auto& here = job[static_cast<std::size_t>(local_.rank)].host_id;
+  for (std::size_t i = 0; i < job.size(); ++i) {
+    partners_[i].rank = static_cast<int>(i);
+    partners_[i].is_here = job[i].host_id == here;
+  }
+  tells_of_congestion_ = std::ranges::find(partners_, true, &Partner::is_here)->rank == local_.rank;
   if (!why_not_.empty()) return;
   std::vector<ConnectorAddress> addresses;
   for (const RankAddress& address : job)
@@ -158,6 +163,7 @@ void TcpFabric::connect(int rank) {
       partner.channel = partner.made.get();
     }
     if (rank == local_.rank) return connect_to_itself(partner);
+    tell_of_congestion(partner);
     if (first_use_.deferred()) return events_.reachable(rank, std::move(partner.made));
     first_use_.connect_eagerly(rank);
     connector_.connect(rank);

@@ -46,6 +46,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
     }
 
     int rank = -1;
+    bool is_here = false;              ///< on this host
     std::unique_ptr<TcpChannel> made;  ///< until it is the mesh's
     TcpChannel* channel = nullptr;
     std::optional<Terms> terms;           ///< agreed with it
@@ -82,6 +83,10 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   static constexpr std::chrono::milliseconds kRailCheck{50};
   void tell_rails(const Partner& partner);
   std::vector<std::vector<IpAddress>> shared_with(int rank, const Terms& theirs) const;
+  /// The host's first rank, once, as soon as it matters.
+  void tell_of_congestion(const Partner& partner);
+  /// Each one once.
+  void tell_of_addresses_of_both(const Partner& partner);
   void agree(Partner& partner, const Terms& theirs);
   void connect_to_itself(Partner& partner);
   void take_messages(Partner& partner);
@@ -98,6 +103,8 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   std::string why_not_;
   ConnectorAddress listens_at_;
   bool has_told_of_descriptors_ = false;
+  std::vector<IpAddress> told_of_both_;
+  bool tells_of_congestion_ = false;  ///< it is its host's first rank, and has not told yet
   Connector connector_;
   FirstUse first_use_;
   std::optional<Sockets> sockets_;  ///< once a peer is reached by this fabric

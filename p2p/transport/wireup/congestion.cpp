@@ -53,7 +53,7 @@ CongestionControl::CongestionControl(std::string_view asked, const std::string& 
       name_ = asked;
       return;
     }
-    is_warning_ = true;
+    is_refused_ = true;
     words_ = fmt::format(
         "WEFT_TCP_CONGESTION=\"{}\": this host does not have it or does not allow it, connections "
         "have {}; sysctl net.ipv4.tcp_allowed_congestion_control lists what is allowed",
@@ -70,7 +70,6 @@ CongestionControl::CongestionControl(std::string_view asked, const std::string& 
         other, system);
     return;
   }
-  is_warning_ = true;
   words_ = fmt::format(
       "the system's congestion control is {}, whose pacing delays answers, and no other is "
       "allowed; sysctl net.ipv4.tcp_congestion_control=cubic changes it",
@@ -78,11 +77,7 @@ CongestionControl::CongestionControl(std::string_view asked, const std::string& 
 }
 
 void CongestionControl::tell(Log& log) const {
-  if (words_.empty()) return;
-  if (is_warning_)
-    log.warn(Subsystem::path, "{}", words_);
-  else
-    log.info(Subsystem::path, "{}", words_);
+  if (!words_.empty()) log.warn(Subsystem::path, "{}", words_);
 }
 
 void CongestionControl::apply(int socket) const noexcept {

@@ -23,8 +23,10 @@ class CongestionControl {
   /// The same for tests: `system` is what sockets have.
   CongestionControl(std::string_view asked, const std::string& system, const Takes& takes);
 
-  /// Says what it replaces, or what it can't have.
+  /// Warns of what it replaces, or of what it can't have.
   void tell(Log& log) const;
+  /// Whether this host refuses what was asked for.
+  bool is_refused() const noexcept { return is_refused_; }
   /// Before the socket connects or listens: connections inherit it from their listener, and the
   /// pacing of one that has begun would stay.
   void apply(int socket) const noexcept;
@@ -34,7 +36,7 @@ class CongestionControl {
  private:
   std::string name_;
   std::string words_;  ///< for the log; empty: there is nothing to tell
-  bool is_warning_ = false;
+  bool is_refused_ = false;
 };
 
 }  // namespace weft::p2p

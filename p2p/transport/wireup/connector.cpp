@@ -260,7 +260,6 @@ ConnectorAddress Connector::listen() {
   std::copy(ips.begin(), ips.end(), self.own.ips.begin());
   // Networks that were named are wanted, however slow.
   self.networks = describe(ips, self.own_addresses, self.interface == "auto");
-  self.congestion.tell(*self.local.log);
   self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
                        text(self.own));
   return self.own;
@@ -275,6 +274,10 @@ void Connector::open(std::span<const ConnectorAddress> job, const JobSecret& sec
   });
   self.identity = Identity(self.local.rank, static_cast<int>(job.size()), secret, self.encrypts);
   self.acceptor.open(self.identity);
+}
+
+const CongestionControl& Connector::congestion() const noexcept {
+  return implementation_->congestion;
 }
 
 void Connector::connect(int rank) {

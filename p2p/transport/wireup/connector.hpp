@@ -16,6 +16,7 @@
 #include "p2p/transport/address/shared_networks.hpp"
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/wireup/congestion.hpp"
 
 namespace weft::p2p {
 
@@ -93,6 +94,8 @@ class Connector {
   void call(int rank);
   /// Facts of the addresses that listen() returned, in their order.
   const NetworkAddresses& networks() const noexcept;
+  /// Of all connections.
+  const CongestionControl& congestion() const noexcept;
   /// Where that rank listens.
   const ConnectorAddress& address(int rank) const noexcept;
   /// Calls a rank that was met for a connection for data, one more for each rail. Ends in brought()

@@ -24,7 +24,7 @@ struct Choice {
 Choice choose(std::string_view asked, const std::string& system,
               const std::set<std::string>& allowed) {
   testing::internal::CaptureStderr();
-  Log log(Config().with(Setting::log, "info"), "here", 0);
+  Log log(Config(), "here", 0);  // users see it without a setting
   const CongestionControl control(asked, system,
                                   [&](const std::string& name) { return allowed.contains(name); });
   control.tell(log);

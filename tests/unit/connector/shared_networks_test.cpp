@@ -96,6 +96,29 @@ TEST(SharedNetworks, AreNoneForTwoRanksOfOneHost) {
   EXPECT_EQ(shared(alone, alone), Texts{});
 }
 
+/// A bridge for containers has the same address on each host.
+TEST(SharedNetworks, AreNotThoseOnWhichBothHaveTheSameAddress) {
+  const Host one({{"docker0", "172.17.0.1", 16},
+                  {"eth0", "10.1.0.1"},
+                  {"eth1", "10.2.0.1"},
+                  {"eth2", "fd03::1", 64}});
+  const Host other({{"eth0", "10.1.0.2"},
+                    {"eth1", "10.2.0.2"},
+                    {"docker0", "172.17.0.1", 16},
+                    {"eth2", "fd03::1", 64}});
+  EXPECT_EQ(shared(one, other), (Texts{"10.1.0.1", "10.2.0.1"}));
+  EXPECT_EQ(shared(other, one), (Texts{"10.1.0.2", "10.2.0.2"}));
+  EXPECT_EQ(addresses_of_both(one.connector, other.connector),
+            (std::vector{ip("172.17.0.1"), ip("fd03::1")}));
+  EXPECT_EQ(addresses_of_both(one.connector, Host({{"eth0", "10.1.0.2"}}).connector),
+            std::vector<IpAddress>{});
+  // Another address in its subnet does not lead there either.
+  EXPECT_EQ(shared(one, Host({{"docker0", "172.17.0.1", 16}, {"eth9", "172.17.0.9", 16}})),
+            Texts{});
+  EXPECT_EQ(addresses_of_both(one.connector, one.connector), std::vector<IpAddress>{})
+      << "that is one host";
+}
+
 TEST(SharedNetworks, WithoutASlowOneBesideAFastOneAreTheFastestFirst) {
   const Host other({{"eth0", "10.1.0.2", 24, 1000},
                     {"eth1", "10.2.0.2", 24, 25'000},
