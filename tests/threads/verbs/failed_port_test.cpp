@@ -4,17 +4,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 #include <functional>
-#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "p2p/transport/verbs/link_state.hpp"
-#include "p2p/transport/verbs/message_head.hpp"
 #include "tests/support/soon.hpp"
 #include "tests/threads/verbs/failover_job.hpp"
 #include "tests/unit/base/temp_folder.hpp"
@@ -23,7 +20,6 @@ namespace weft::tests {
 namespace {
 
 using p2p::verbs::LinkMessage;
-using p2p::verbs::MessageHead;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -173,20 +169,6 @@ TEST(AFailedPort, HasNoPacketThatComesLateIntoABufferOfItsReader) {
       std::this_thread::sleep_for(kLongest);
       EXPECT_TRUE(holds(tensor, pattern_of(0, 0, n))) << n;
     }
-  });
-}
-
-/// The messages about links that rank 0 sends are changed on their way.
-void change_words(FakeNetwork& network, const std::function<void(LinkMessage&)>& change) {
-  network.tamper([change](int from, std::span<std::byte> bytes) {
-    MessageHead head;
-    LinkMessage message;
-    if (from != 0 || bytes.size() != sizeof head + sizeof message) return;
-    std::memcpy(&head, bytes.data(), sizeof head);
-    if (head.kind != MessageHead::Kind::link) return;
-    std::memcpy(&message, bytes.data() + sizeof head, sizeof message);
-    change(message);
-    std::memcpy(bytes.data() + sizeof head, &message, sizeof message);
   });
 }
 

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "p2p/transport/verbs/link_state.hpp"
+#include "p2p/transport/verbs/message_head.hpp"
 #include "tests/threads/verbs/nics.hpp"
 
 namespace weft::tests {
@@ -63,5 +67,22 @@ class FailoverJob {
   std::vector<NicSpec> nics_;
   std::array<World*, 2> ranks_{};
 };
+
+/// The messages about links that rank 0 sends are changed on their way.
+inline void change_words(FakeNetwork& network,
+                         const std::function<void(p2p::verbs::LinkMessage&)>& change) {
+  using p2p::verbs::LinkMessage;
+  using p2p::verbs::MessageHead;
+  network.tamper([change](int from, std::span<std::byte> bytes) {
+    MessageHead head;
+    LinkMessage message;
+    if (from != 0 || bytes.size() != sizeof head + sizeof message) return;
+    std::memcpy(&head, bytes.data(), sizeof head);
+    if (head.kind != MessageHead::Kind::link) return;
+    std::memcpy(&message, bytes.data() + sizeof head, sizeof message);
+    change(message);
+    std::memcpy(bytes.data() + sizeof head, &message, sizeof message);
+  });
+}
 
 }  // namespace weft::tests

@@ -152,6 +152,37 @@ TEST(AFailedMainPort, KeepsSourcesUntilWhatReplacesThemHasGone) {
   });
 }
 
+/// Their NIC has acknowledged the tensors, so their puts have ended, and their memory has another
+/// use.
+TEST(AFailedMainPort, ReadsNoMemoryAgainOfPutsThatHaveEnded) {
+  const SlotSpec spec{.name = "in", .dtype = DType::u8, .shape = {kBytes}, .depth = 4};
+  FailoverJob job(2);
+  // As if the peer's queue pair had flushed the last two notifications.
+  change_words(job.network, [](p2p::verbs::LinkMessage& message) {
+    if (message.type == p2p::verbs::LinkMessage::Type::down) message.ordered[0] -= 2;
+  });
+  job.run([&](World& world) {
+    if (world.rank() == 0) {
+      Slot slot = world.expose(spec);
+      job.meeting.wait();
+      for (int i = 0; i < 4; ++i) (void)slot.wait();
+      job.meeting.wait();
+      return job.meeting.wait();
+    }
+    RemoteSlot remote = world.attach(0, spec);
+    const Tensor tensor = world.allocate(DType::u8, {kBytes});
+    job.meeting.wait();
+    for (int i = 0; i < 4; ++i) remote.put(tensor, Until::delivered).wait().or_throw();
+    job.meeting.wait();
+    job.network.set_nic_port(0, "fake0", false);
+    const auto other = [&] { return job.network.counts(1, "fake1"); };
+    EXPECT_TRUE(soon([&] { return other().writes_with_immediate >= 2; }, seconds(10)))
+        << "the notifications go again";
+    EXPECT_LT(other().bytes, static_cast<std::uint64_t>(kBytes)) << "no tensor does";
+    job.meeting.wait();
+  });
+}
+
 TEST(AFailedMainPort, SpeaksForThoseLostBefore) {
   const SlotSpec spec{.name = "in", .dtype = DType::u8, .shape = {6 * kMiB}, .depth = 4};
   FailoverJob job(3);
