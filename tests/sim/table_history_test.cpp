@@ -80,7 +80,7 @@ TEST(TableHistories, OfReplicatedTablesEndOnlyWhereAllWhoHeldAShardAreDead) {
   const bool is_full = std::getenv("WEFT_TEST_FULL") != nullptr;
   const std::uint64_t first =
       given != nullptr ? std::stoull(given) : std::random_device{}() * std::uint64_t{100'000};
-  if (given != nullptr || !is_full) return live_with_replicas(first, given ? 1 : seeds(150));
+  if (given != nullptr || !is_full) return live_with_replicas(first, given ? 1 : seeds(400));
   // A killed rank's open descriptors stay open in this process, so each `kSome` histories get a
   // process of their own.
   constexpr std::uint64_t kSome = 2'000;
