@@ -28,7 +28,8 @@ TEST(TableHistories, AreRightWhoeverStopsOrDiesAndHoweverOftenTheJobIsBegunAgain
   std::cout << count << " seeds from " << first << " on\n";
   TableLives all;
   std::uint64_t pulls = 0;
-  // A dead server without which the others go on is rare, so more seeds are tried until there is one.
+  // A dead server without which the others go on is rare, so more seeds are tried until there is
+  // one.
   const auto wanted = [&](std::uint64_t done) {
     return done < count || (count >= 100 && all.dead_servers == 0 && done < 5 * count);
   };
