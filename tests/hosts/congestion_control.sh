@@ -32,7 +32,7 @@ trap 'rm -rf "$folder"' EXIT
 is_told() {
   local said
   said=$(env "${2-WEFT_TIMEOUT=60s}" bash "$here/ranks.sh" 4 "$program" carries_every_size 2>&1) || fail "ranks ended with $?: $said"
-  for line in "host1:0] warn path: $1" "host2:2] warn path: $1"; do
+  for line in "host1:0] warning path: $1" "host2:2] warning path: $1"; do
     [[ $(grep -cE "$line" <<<"$said" || true) == 1 ]] || fail "not one line is like '$line': $said"
   done
   [[ $(grep -cE "$1" <<<"$said") == 2 ]] || fail "others tell '$1' too: $said"
@@ -56,7 +56,7 @@ are_under() {
   wait $job || fail "the job ended with $?: $(cat "$folder/output")"
   for host in host1 host2; do
     # A line of the connection, and one of its state, which begins with the name.
-    seen=$(grep -A 1 rails_load "$folder/$host" | grep -oE '^[[:space:]]+ (ts |sack )*[a-z]+' | grep -oE '[a-z]+$' | sort | uniq -c)
+    seen=$(grep -A 1 rails_load "$folder/$host" | grep -oE '^[[:space:]]+ (ts |sack )*[a-z]+' | grep -oE '[a-z]+$' | sort | uniq -c || true)
     echo "$host under $(on $host cat $setting): connections of ranks have $(xargs <<<"$seen")"
     [[ $seen =~ ^\ *[2-9]\ $1$ ]] || fail "connections of ranks on $host: $(cat "$folder/$host")"
   done

@@ -36,8 +36,8 @@ struct HostAddresses {
 /// the host that calls it. So two ranks of one host share none.
 std::vector<std::vector<IpAddress>> shared_networks(const HostAddresses& lower,
                                                     const HostAddresses& higher);
-/// What two hosts have alike, as of a bridge within each: addresses of both that are not all that
-/// one of them has. None for two ranks of one host.
+/// Addresses that two hosts have alike, such as that of a bridge within each; none if one of them
+/// has no other: then they are two ranks of one host.
 std::vector<IpAddress> addresses_of_both(const ConnectorAddress& one,
                                          const ConnectorAddress& other);
 

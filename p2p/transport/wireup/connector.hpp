@@ -94,7 +94,7 @@ class Connector {
   void call(int rank);
   /// Facts of the addresses that listen() returned, in their order.
   const NetworkAddresses& networks() const noexcept;
-  /// Of all connections.
+  /// The congestion control that connections are made with.
   const CongestionControl& congestion() const noexcept;
   /// Where that rank listens.
   const ConnectorAddress& address(int rank) const noexcept;

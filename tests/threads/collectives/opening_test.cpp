@@ -198,7 +198,7 @@ TEST(OpeningOfAGroup, EndsAtItsDeadlineAndNamesTheRankWhoseMemoryIsNotKnown) {
   }
 }
 
-/// What others say of who is missing is looked up only if there is such a rank.
+/// A rank that others call missing may be one that does not exist.
 TEST(OpeningOfALargeGroup, EndsAtItsDeadlineWhoeverIsSaidToBeMissing) {
   constexpr int kRanks = 12;
   for (const auto& [fabric, step] : {std::pair{"shm", detail::CollectiveMessage::kAbsent},

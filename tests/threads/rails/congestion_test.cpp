@@ -1,4 +1,4 @@
-// What ranks say of the congestion control of their connections.
+// Ranks tell of the congestion control of their connections.
 #include <gtest/gtest.h>
 
 #include <fstream>

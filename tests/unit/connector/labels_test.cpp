@@ -16,7 +16,7 @@
 namespace weft::p2p {
 namespace {
 
-/// Of a network namespace of this thread's own: lo is up, and has a second address by a label.
+/// Gives this thread a network namespace of its own, whose lo is up and has an address by a label.
 bool make_labelled_address() {
   if (::unshare(CLONE_NEWNET) != 0) return false;
   const os::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
