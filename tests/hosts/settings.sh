@@ -68,8 +68,9 @@ goes 'a network named alone' 0 2 8 999 env WEFT_IFACE=eth1
 HOSTS=1 goes 'ranks of one host' 0 0 0 0 env
 ! grep -q 'rail 1 to rank' "$output" || fail 'ranks of one host have a second rail'
 for host in host1 host2; do
-  on $host ip link add docker0 type dummy
+  on $host ip link add docker0 type veth peer name inside
   on $host ip addr add 172.17.0.1/16 dev docker0
+  on $host ip link set inside up
   on $host ip link set docker0 up
 done
 goes 'two networks beside a bridge that each host has' 4 999 4 999 env WEFT_IFACE=docker0,eth0,eth1
