@@ -1,6 +1,7 @@
 // A periodic timer on the progress thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -10,7 +11,7 @@
 namespace weft::p2p {
 
 /// Calls `on_time` every `period` between start() and stop(). A stopped timer costs nothing.
-/// Progress thread only, except for the constructor.
+/// Progress thread only, except for the constructor; where others start it, the callers lock.
 class Timer {
  public:
   /// `expired` is the number of periods since the last call; above 1 when this process ran late.
@@ -28,7 +29,7 @@ class Timer {
   void set(std::chrono::nanoseconds period) noexcept;
 
   const std::chrono::nanoseconds period_;
-  bool started_ = false;
+  std::atomic<bool> started_{false};
   Watched fd_;
 };
 

@@ -67,11 +67,13 @@ bool SlotGroup::step(PlannedCall& call) noexcept {
   help_to_open();
   if (call.between.rounds) return step_rounds(call);
   for (;;) {
+    bool moved = false;
     for (const int r : linked_) {
-      (void)link(r)->step(combined_pieces_);
+      moved |= link(r)->step(combined_pieces_);
       if (found_failure(call, r)) return false;
     }
-    if (!combine_piece(call)) return true;
+    moved |= combine_piece(call);
+    if (!moved) return true;
     (void)local_.waiter.poll();  // completions since then may free slots for more pieces
   }
 }

@@ -86,22 +86,23 @@ void SlotLink::expect(const PieceHead& head, const Widths& widths, std::uint64_t
   in_total_ = in_total;
 }
 
-Status SlotLink::step(std::size_t results) noexcept {
-  const Status sent = send_some(results);
-  return sent.ok() ? take_some() : sent;
+bool SlotLink::step(std::size_t results) noexcept {
+  const bool sent = send_some(results);
+  if (reap().ok()) (void)take_some();
+  return sent;
 }
 
-Status SlotLink::send_some(std::size_t results) noexcept {
+bool SlotLink::send_some(std::size_t results) noexcept {
   while (!sending_.piece_schedule.over()) {
     const Piece piece = sending_.piece_schedule.next();
-    if (piece.second && piece.number >= results) break;
-    if (!has_room()) return status_;
+    if ((piece.second && piece.number >= results) || !has_room()) return false;
     const Source& part = piece.second ? sending_.second : sending_.first;
     sending_.piece_schedule.pass(piece);
     const bool more = piece.headed && sending_.piece_schedule.has_first();
     put({part.bytes, part.offset + piece.offset}, piece.bytes, piece.headed, more);
+    if (piece.bytes > Piece::kFirst) return true;
   }
-  return reap();
+  return false;
 }
 
 bool SlotLink::has_room() noexcept {
@@ -115,6 +116,8 @@ bool SlotLink::has_room() noexcept {
 }
 
 void SlotLink::put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept {
+  for (In& in : ins_)
+    if (in.slot) in.slot->report_with_next_put();
   Request& request = requests_[put_++ % requests_.size()];
   Out& out = outs_[index(widths_.out)];
   if (!headed) {

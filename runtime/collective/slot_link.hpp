@@ -84,9 +84,10 @@ class SlotLink {
   /// The same for a caller that moves the bytes itself, with put() and hold().
   void expect(const PieceHead& head, const Widths& widths, std::uint64_t out_total,
               std::uint64_t in_total) noexcept;
-  /// Makes all progress that is possible now; sends at most the first `results` pieces of the
-  /// second part. Fails if a put has failed.
-  Status step(std::size_t results) noexcept;
+  /// Makes progress: sends pieces up to the first long one, of the second part at most the first
+  /// `results`, and takes what has come. True if another piece may go at once: the caller polls
+  /// first, so that both directions go on together.
+  bool step(std::size_t results) noexcept;
   /// A received piece of the first part, to be combined; null if there is no such piece.
   const std::byte* held() const noexcept;
   void release() noexcept { held_.release(); }
@@ -142,7 +143,8 @@ class SlotLink {
   SlotSpec spec(int writer, Width width) const;
   /// Stores the peer's answer, once there is one.
   void learn_answer(Out& out) noexcept;
-  Status send_some(std::size_t results) noexcept;
+  /// True if it has sent a long piece.
+  bool send_some(std::size_t results) noexcept;
   /// Forgets completed puts, from the oldest on.
   Status reap() noexcept;
   Status take_some() noexcept;

@@ -39,6 +39,9 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void before_wait() noexcept { flush_credit(); }
   /// The tensor that a wait lacks.
   p2p::Awaited awaited() const;
+  /// Reports what was released since the last report, for a caller that is about to put to the
+  /// same peer: by some fabrics the report travels with that put.
+  void report_with_next_put() noexcept { write_credit(1, p2p::Notify::deferred); }
   void allocate_with(AllocateTensor allocate);
   void release(std::uint64_t sequence) noexcept;
 

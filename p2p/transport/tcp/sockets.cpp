@@ -27,12 +27,15 @@ os::Fd make_epoll() {
 
 Sockets::Sockets(ProgressThread& progress)
     : progress_(progress), epoll_(make_epoll()), tick_(progress, kTick, [this](std::uint64_t) {
-        if (polled_.exchange(false)) {
-          if (period_ == kLongestTick) return;
-          period_ = std::min<std::chrono::nanoseconds>(2 * period_, kLongestTick);
-          return tick_.change(period_);
+        {
+          const std::lock_guard lock(armed_mutex_);
+          if (polled_.exchange(false)) {
+            if (period_ == kLongestTick) return;
+            period_ = std::min<std::chrono::nanoseconds>(2 * period_, kLongestTick);
+            return tick_.change(period_);
+          }
+          tick_.stop();
         }
-        tick_.stop();
         arm();
       }) {
   armed_.store(true);
@@ -127,7 +130,15 @@ bool Sockets::poll() noexcept {
   // First: if the progress thread is at it, it is to leave it to this one.
   if (!polled_.load(std::memory_order_relaxed)) polled_.store(true, std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock.owns_lock() || poll_all();
+  if (!lock.owns_lock()) return true;
+  const bool moved = poll_all();
+  if (moved && armed_.load(std::memory_order_relaxed)) [[unlikely]] {
+    // The progress thread would be woken for what this thread receives, and take its processor.
+    const std::lock_guard armed_lock(armed_mutex_);
+    disarm();
+    look_again_later();
+  }
+  return moved;
 }
 
 void Sockets::poll_once() noexcept {
@@ -150,23 +161,32 @@ void Sockets::arm() noexcept {
   progress_.change(epoll_.get(), EPOLLIN);
 }
 
+void Sockets::disarm() noexcept {
+  if (!armed_.exchange(false)) return;
+  progress_.change(epoll_.get(), 0);
+  if (are_few()) tell_kernel_of_all();
+}
+
+void Sockets::look_again_later() noexcept {
+  period_ = kTick;
+  tick_.start();
+}
+
 void Sockets::woken() noexcept {
   {
     const std::lock_guard lock(armed_mutex_);
-    armed_.store(false);
-    progress_.change(epoll_.get(), 0);
-    if (are_few()) tell_kernel_of_all();
+    disarm();
   }
-  {
+  // A thread that has begun to poll receives by itself, and needs the processor for that.
+  if (!polled_.load()) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock())
-      ask_kernel();
-    else
-      polled_.store(true);  // a thread polls right now, perhaps for long
+    // A thread polls right now, perhaps for long; or has taken what came; or holds the lock of what
+    // is to be sent. If it was driven off its processor meanwhile, this thread must not keep that.
+    if (!lock.owns_lock() || !ask_kernel()) polled_.store(true);
   }
   if (!polled_.load()) return arm();
-  period_ = kTick;
-  tick_.start();
+  const std::lock_guard lock(armed_mutex_);
+  look_again_later();
 }
 
 }  // namespace weft::p2p::tcp

@@ -68,6 +68,10 @@ class Sockets final : public Poller {
   void tell_kernel_of_all() noexcept;
   bool poll_all() noexcept;
   bool ask_kernel() noexcept;
+  /// The progress thread is not to be woken. Under armed_mutex_, as look_again_later().
+  void disarm() noexcept;
+  /// After a tick the progress thread looks whether a thread still polls.
+  void look_again_later() noexcept;
   void woken() noexcept;
 
   ProgressThread& progress_;
@@ -79,8 +83,8 @@ class Sockets final : public Poller {
   unsigned looks_ = 0;
   std::atomic<bool> armed_{false};   ///< the progress thread sleeps on them
   std::atomic<bool> polled_{false};  ///< since the last tick
-  Timer tick_;
-  std::chrono::nanoseconds period_;  ///< of the tick, the progress thread's
+  Timer tick_;                       ///< started and stopped under armed_mutex_
+  std::chrono::nanoseconds period_;  ///< of the tick; under armed_mutex_
 };
 
 }  // namespace weft::p2p::tcp

@@ -58,6 +58,28 @@ TEST(CollectiveLinks, AreMadeForTheCallsThatNeedThem) {
   });
 }
 
+// Of eight credits a writer must not wait for the last six: then it has two pieces under way.
+TEST(CollectiveLinks, TellOfReadPiecesWithThePiecesThatTheySend) {
+  Meeting meeting(2);
+  run_on(2, settings().with(Setting::fabric, "tcp"), [&](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor in = world.allocate(DType::f32, {1 << 20});
+    const Tensor out = world.allocate(DType::f32, {1 << 20});
+    std::ranges::fill(in.as<float>(), 1.0F);
+    for (int i = 0; i < 8; ++i)
+      ASSERT_TRUE(group.run(by(Algorithm::direct, all_reduce(in, out, Reduction::sum))).ok());
+    EXPECT_EQ(out.as<float>().back(), 2.0F);
+    meeting.wait();
+    TransferCounters read;
+    for (const EdgeReport& edge : world.report().edges)
+      if (edge.slot.starts_with("collective ") && edge.role == Role::receives)
+        read += edge.counters;
+    EXPECT_GT(read.transfers, 8 * 16U);
+    EXPECT_GT(read.credit_writes, read.transfers / 3);
+    meeting.wait();
+  });
+}
+
 TEST(CollectiveLinks, OfARootAreThoseOfItsTree) {
   Meeting meeting(5);
   run_on(5, settings().with(Setting::fabric, "tcp"), [&](World& world) {
