@@ -58,7 +58,7 @@ TEST(CollectiveLinks, AreMadeForTheCallsThatNeedThem) {
   });
 }
 
-// Of eight credits a writer must not wait for the last six: then it has two pieces under way.
+// A writer that heard of its credits six at a time would have two of eight pieces under way.
 TEST(CollectiveLinks, TellOfReadPiecesWithThePiecesThatTheySend) {
   Meeting meeting(2);
   run_on(2, settings().with(Setting::fabric, "tcp"), [&](World& world) {

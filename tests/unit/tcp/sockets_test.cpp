@@ -1,4 +1,4 @@
-// Who looks at the connections for data: the progress thread, or a thread that waits.
+// The connections for data are looked at by the progress thread, or by a thread that waits.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
