@@ -64,7 +64,6 @@ void TcpChannel::fence_rail(Rail& rail, std::string why) {
   rail.link = Link::fencing;
   rail.reads = false;
   rail.why = std::move(why);
-  rail.stalled = {};
   lanes_->pool.use(rail.index, false);
   rail.pipe.shut();
   if (rail.reply) {
@@ -221,6 +220,7 @@ RailEvent TcpChannel::renew_rail(std::size_t index, Pipe pipe, bool called) {
     rail.in.restart();
     if (!rail.is_owed) rail.finished = rail.reported = 0;
     rail.reads = true;
+    rail.was_closed = false;
     rail.link = called ? Link::up : Link::proving;
     if (called) {
       // First of all: until the other end has it, that end can't know that this is the connection.
@@ -327,32 +327,47 @@ bool TcpChannel::settle_stripes() {
 RailEvent TcpChannel::check_rails(std::chrono::nanoseconds since_last,
                                   std::chrono::nanoseconds patience) {
   if (!lanes_ || !is_open()) return {};
-  Rail* silent = nullptr;
-  bool another = false;
+  std::vector<RailSign> signs;
+  bool was_closed = false;
+  bool is_proving = false;
   for (const auto& rail : rails_) {
-    if (rail->link.load() != Link::up) continue;
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    const bool known = ::getsockopt(rail->pipe.out(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
-    const std::chrono::milliseconds last(info.tcpi_last_ack_recv);
-    // Packets that this host itself drops, its link being down, don't count as under way: only
-    // unanswered probes tell. Probes of a full window are answered.
-    const bool awaits_answer = info.tcpi_unacked != 0 || info.tcpi_probes != 0;
-    if (!known || !awaits_answer || last < since_last)
-      rail->stalled = {};
-    else
-      rail->stalled += since_last;
-    const std::chrono::microseconds far(4 * info.tcpi_rtt);
-    if (rail->stalled >= std::max<std::chrono::nanoseconds>(patience, far))
-      silent = rail.get();
-    else if (rail->stalled.count() == 0)
-      another = true;
+    signs.push_back(sign_of(*rail));
+    was_closed = was_closed || (rail->link.load() == Link::fencing && rail->was_closed.load());
+    is_proving = is_proving || rail->link.load() == Link::proving;
   }
-  if (silent == nullptr || !another) return {};
+  const SilenceJudge::Verdict verdict =
+      silence_.judge(signs, was_closed && !is_proving, since_last, patience);
+  for (const std::size_t index : verdict.ask) ask(*rails_[index]);
+  if (verdict.path_lost)
+    return {.kind = RailEvent::Kind::path_lost,
+            .status = last_rail(peer_, "one was closed by the other end, and the rest are silent")};
+  if (!verdict.lost) return {};
   return lose_rail(
-      silent->index, silent->connection,
+      *verdict.lost, rails_[*verdict.lost]->connection,
       fmt::format("nothing that it carried was acknowledged for {} ms",
-                  std::chrono::duration_cast<std::chrono::milliseconds>(silent->stalled).count()));
+                  std::chrono::duration_cast<std::chrono::milliseconds>(verdict.silent).count()));
+}
+
+RailSign TcpChannel::sign_of(const Rail& rail) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (rail.link.load() != Link::up ||
+      ::getsockopt(rail.pipe.out(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+    return {};
+  // Packets that this host itself drops, its link being down, don't count as under way: only
+  // unanswered probes tell. Probes of a full window are answered.
+  return {.up = true,
+          .awaits_answer = info.tcpi_unacked != 0 || info.tcpi_probes != 0,
+          .last_heard = std::chrono::milliseconds(
+              std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv)),
+          .round_trip = std::chrono::microseconds(info.tcpi_rtt)};
+}
+
+/// Sends something that the other end's kernel acknowledges.
+void TcpChannel::ask(Rail& rail) noexcept {
+  const std::lock_guard lock(sending_.mutex);
+  if (is_open() && rail.link.load() == Link::up && rail.out.is_empty())
+    send_by(rail, {.kind = Kind::bell, .flags = kTell});
 }
 
 std::vector<RailReport> TcpChannel::rails() const {

@@ -39,6 +39,8 @@ bool TcpChannel::receive(Rail& rail) noexcept {
         state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
     if (ended) {
       rail.reads = false;
+      rail.was_closed = state == RecordReader::State::ended || rail.in.error() == ECONNRESET ||
+                        rail.in.error() == EPIPE;
       lost_one = lanes_ && rail.in.error() != EBADMSG && has_other_rail(rail);
       connection = rail.connection;
       if (!lost_one) is_over_ = true;

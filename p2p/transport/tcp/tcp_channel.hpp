@@ -27,6 +27,7 @@
 #include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/record_reader.hpp"
 #include "p2p/transport/tcp/send_queue.hpp"
+#include "p2p/transport/tcp/silence.hpp"
 #include "p2p/transport/tcp/sockets.hpp"
 #include "p2p/transport/tcp/wire.hpp"
 #include "p2p/transport/wireup/first_use.hpp"
@@ -113,8 +114,9 @@ class TcpChannel final : public Channel, private GetEngine {
   RailEvent on_rail_said(const Head& head);
   /// A rail that was lost, or never was, has a connection; `called` by this end, it is up at once.
   RailEvent renew_rail(std::size_t rail, Pipe pipe, bool called);
-  /// Gives up a rail whose data was not acknowledged for `patience`, if another one works. Called
-  /// again and again; `since_last` call.
+  /// Gives up a rail whose data was not acknowledged for `patience`, if another one works; the
+  /// path, if the peer's host has closed one and the others are silent. Called again and again;
+  /// `since_last` call.
   RailEvent check_rails(std::chrono::nanoseconds since_last, std::chrono::nanoseconds patience);
   bool has_several_rails() const noexcept { return lanes_ != nullptr; }
 
@@ -180,9 +182,9 @@ class TcpChannel final : public Channel, private GetEngine {
       std::size_t piece = 0;
       std::uint64_t done = 0;
     };
-    std::optional<Reply> reply;  ///< that is under way, as the get was before it
+    std::optional<Reply> reply;           ///< that is under way, as the get was before it
+    std::atomic<bool> was_closed{false};  ///< by the peer's host
     // The progress thread's.
-    std::chrono::nanoseconds stalled{};  ///< for how long it has carried nothing
     bool has_been_up = true;
 
     bool is_in_use() const noexcept {
@@ -238,7 +240,7 @@ class TcpChannel final : public Channel, private GetEngine {
   std::optional<Status> outcome_by_lanes(std::uint64_t number) noexcept;
   bool is_idle_by_lanes() noexcept;
 
-  // rails.cpp; with both mutexes held, but for the last one.
+  // rails.cpp; with both mutexes held, but for the last three.
   bool has_other_rail(const Rail& rail) const noexcept;
   std::optional<std::size_t> first_up() const noexcept;
   void fence_rail(Rail& rail, std::string why);
@@ -249,6 +251,8 @@ class TcpChannel final : public Channel, private GetEngine {
   RailEvent is_up(Rail& rail);
   void keep_for_later(const Head& head);
   RailEvent on_rail_down(Rail& rail, const Head& head);
+  static RailSign sign_of(const Rail& rail) noexcept;
+  void ask(Rail& rail) noexcept;
 
   // Of several rails; with receiving_.mutex held.
   bool end_by_lanes(Rail& rail, const Head& head);
@@ -319,6 +323,7 @@ class TcpChannel final : public Channel, private GetEngine {
   std::unique_ptr<Lanes> lanes_;              ///< set by open(), for several rails
   std::size_t main_ = 0;                      ///< the rail of all records but pieces
   std::vector<Head> later_;                   ///< the progress thread's: told too early
+  SilenceJudge silence_;                      ///< the progress thread's
   std::vector<std::unique_ptr<Rail>> rails_;  ///< set by open(); the first to go
 };
 

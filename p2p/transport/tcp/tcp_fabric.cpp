@@ -35,10 +35,12 @@ void keep_alive(int socket, std::chrono::nanoseconds dead_after) {
     ::setsockopt(socket, level, option, &number, sizeof number);
   };
   constexpr int kProbes = 3;
-  const std::int64_t span = std::chrono::duration_cast<std::chrono::seconds>(dead_after).count();
+  const std::int64_t span = std::chrono::ceil<std::chrono::seconds>(dead_after).count();
+  // Rounded up: the kernel counts in seconds, and a shorter silence is borne.
+  const std::int64_t first = (span + 1) / 2;
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, span / 2);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, span / 2 / kProbes);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, first);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, (first + kProbes - 1) / kProbes);
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
