@@ -90,8 +90,15 @@ Status PutWriter::outcome_of(std::uint64_t ticket) const noexcept {
 }
 
 Status PutWriter::put_outcome(std::uint64_t ticket) noexcept {
-  const std::lock_guard lock(pending_.mutex());
-  return outcome_of(ticket);
+  Status failed;
+  {
+    const std::lock_guard lock(pending_.mutex());
+    if (Status outcome = pending_.outcome(ticket); !outcome.ok()) return outcome;
+    failed = in_flight_.failure_of(ticket);
+  }
+  if (failed.ok()) return failed;
+  // The path tells that it has ended, often before the mesh knows of the peer's last word.
+  return in_flight_failure(mesh_.disconnected(owner_.rank, failed));
 }
 
 bool PutWriter::put_ended(std::uint64_t ticket) noexcept {
