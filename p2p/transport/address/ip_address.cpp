@@ -3,12 +3,14 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
 
+#include "base/os/fd.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
@@ -214,6 +216,26 @@ ChosenIps choose_ip_addresses(const Interfaces& host, std::string_view wanted) {
   // A host without a network: its own ranks still meet.
   if (ips.empty()) ips = choose(host.addresses, [](const auto& a) { return a.loopback; });
   return {.ips = std::move(ips), .left_out = {}};
+}
+
+std::vector<IpAddress> addresses_beside(std::span<const InterfaceAddress> host,
+                                        std::span<const IpAddress> ips) {
+  std::vector<IpAddress> beside;
+  for (const InterfaceAddress& own : host)
+    if (std::ranges::any_of(host, [&](const InterfaceAddress& other) {
+          return other.name == own.name && std::ranges::find(ips, other.ip) != ips.end();
+        }))
+      beside.push_back(own.ip);
+  return beside;
+}
+
+IpAddress source_towards(const IpAddress& ip) noexcept {
+  // Connecting a socket for datagrams sends nothing.
+  constexpr std::uint16_t kAnyPort = 9;
+  const SocketAddress to = socket_address(ip, kAnyPort);
+  const os::Fd socket(::socket(is_ipv4(ip) ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), to.get(), to.size) != 0) return {};
+  return address_of(socket.get(), ::getsockname);
 }
 
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,

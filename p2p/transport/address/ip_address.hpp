@@ -41,6 +41,9 @@ IpAddress ip_address_of(const sockaddr& address) noexcept;
 /// Of one end of a socket; `end` is ::getsockname or ::getpeername. All zero where it has none.
 IpAddress address_of(int socket, int (*end)(int, sockaddr*, socklen_t*)) noexcept;
 
+/// The address from which this host's routes send to that one; all zero where none leads there.
+IpAddress source_towards(const IpAddress& ip) noexcept;
+
 /// An address of an interface that is up.
 struct InterfaceAddress {
   std::string name;
@@ -74,6 +77,10 @@ struct ChosenIps {
 /// all second ones, in the order of the list. Throws Error(bad_config) if a name is not there, is
 /// there twice, or if none that is named has an address.
 ChosenIps choose_ip_addresses(const Interfaces& host, std::string_view wanted);
+
+/// All addresses of the interfaces that have any of `ips`.
+std::vector<IpAddress> addresses_beside(std::span<const InterfaceAddress> host,
+                                        std::span<const IpAddress> ips);
 
 /// The peer's IP addresses, most likely reachable first: those in a subnet of `own` lead. With
 /// `only_own` they are all, if there are any.

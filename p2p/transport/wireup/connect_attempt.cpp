@@ -36,10 +36,11 @@ int error_of(int socket) {
 
 ConnectAttempt::ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target,
                                std::uint16_t port, const std::vector<IpAddress>& ips, Events events,
-                               CongestionControl congestion)
+                               CongestionControl congestion, std::vector<IpAddress> from)
     : progress_(progress),
       identity_(identity),
       congestion_(std::move(congestion)),
+      from_(std::move(from)),
       target_(target),
       port_(port),
       events_(std::move(events)),
@@ -59,6 +60,9 @@ std::optional<std::string> ConnectAttempt::tick() {
   if (!target_.keeps_trying &&
       std::all_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.refused; }))
     return "no process listens there: the peer's process ended";
+  if (!target_.keeps_trying && !trials_.empty() &&
+      std::ranges::all_of(trials_, [](const Trial& t) { return t.barred; }))
+    return "no interface that WEFT_IFACE names leads there";
   next_ = 0;
   next_start_ = now + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
@@ -73,8 +77,22 @@ void ConnectAttempt::start_next(Clock::time_point now) {
   }
 }
 
+/// Routes may lead there by an interface that was not named.
+bool ConnectAttempt::is_barred(Trial& trial) {
+  trial.barred = false;
+  if (from_.empty()) return false;
+  const IpAddress own = source_towards(trial.ip);
+  // Without a route the call itself fails; one's own host is reached by none.
+  if (own == IpAddress{} || own == trial.ip || std::ranges::find(from_, own) != from_.end())
+    return false;
+  trial.barred = true;
+  fail(trial, "the way there is from " + p2p::text(own) + ", which WEFT_IFACE does not name");
+  return true;
+}
+
 void ConnectAttempt::start(Trial& trial, Clock::time_point now) {
   trial.refused = false;
+  if (is_barred(trial)) return;
   const int family = is_ipv4(trial.ip) ? AF_INET : AF_INET6;
   os::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) {

@@ -38,10 +38,10 @@ class ConnectAttempt {
     bool keeps_trying = false;  ///< also where no process listens
   };
 
-  /// `identity` must outlive it.
+  /// `identity` must outlive it. `from`: this host's addresses that it may call from; none: any.
   ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target,
                  std::uint16_t port, const std::vector<IpAddress>& ips, Events events,
-                 CongestionControl congestion = {});
+                 CongestionControl congestion = {}, std::vector<IpAddress> from = {});
   ConnectAttempt(const ConnectAttempt&) = delete;
   ConnectAttempt& operator=(const ConnectAttempt&) = delete;
 
@@ -77,10 +77,12 @@ class ConnectAttempt {
     ExactRead in;
     std::string trouble;   ///< how it failed the last time
     bool refused = false;  ///< the last time
+    bool barred = false;   ///< the way there begins at no address that it may call from
   };
 
   void start_next(Clock::time_point now);
   void start(Trial& trial, Clock::time_point now);
+  bool is_barred(Trial& trial);
   void on_ready(Trial& trial);
   void on_connected(Trial& trial);
   void on_protocol(Trial& trial);
@@ -95,6 +97,7 @@ class ConnectAttempt {
   ProgressThread& progress_;
   const Identity& identity_;
   const CongestionControl congestion_;
+  const std::vector<IpAddress> from_;
   const Target target_;
   const std::uint16_t port_;
   const Events events_;

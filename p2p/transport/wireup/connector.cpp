@@ -102,7 +102,7 @@ void Connector::Implementation::call(int rank) {
                 meet(rank, std::move(socket), std::move(cipher));
               },
           .short_of = say_short_of()},
-      congestion);
+      congestion, may_call_from);
   server.attempt->begin();
 }
 
@@ -246,10 +246,12 @@ ConnectorAddress Connector::listen() {
                          "WEFT_IFACE={}: {} is left out: it is down, or has no address",
                          self.interface, name);
   self.own_addresses = std::move(host.addresses);
-  if (self.interface != "auto")
+  if (self.interface != "auto") {
+    self.may_call_from = addresses_beside(self.own_addresses, ips);
     std::erase_if(self.own_addresses, [&ips = ips](const InterfaceAddress& own) {
       return std::find(ips.begin(), ips.end(), own.ip) == ips.end();
     });
+  }
   if (ips.empty())
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = "join",

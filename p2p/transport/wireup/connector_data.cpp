@@ -68,7 +68,7 @@ std::unique_ptr<ConnectAttempt> Connector::Implementation::data_attempt(
                                       .keys = identity.keys(own, theirs)});
               },
           .short_of = say_short_of()},
-      congestion);
+      congestion, may_call_from);
 }
 
 std::string Connector::Implementation::on_called_for_data(const Handshake& client,

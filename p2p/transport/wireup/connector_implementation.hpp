@@ -94,6 +94,7 @@ struct Connector::Implementation {
   const CongestionControl congestion;
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;
+  std::vector<IpAddress> may_call_from;  ///< of the interfaces that were named; none: any
   ConnectorAddress own;
   NetworkAddresses networks{};  ///< of `own`
   Identity identity;

@@ -11,7 +11,9 @@
 #include <set>
 #include <thread>
 
+#include "p2p/progress/progress_thread.hpp"
 #include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/wireup/connect_attempt.hpp"
 
 #include "tests/unit/connector/ip_of.hpp"
 #include "tests/unit/connector/job.hpp"
@@ -320,6 +322,30 @@ TEST(Connector, SaysThatARankNeverCalled) {
   const auto end = job[0].wait_end(1).value();
   EXPECT_FALSE(end.orderly);
   EXPECT_NE(end.why.find("it was to call, from 127.0.0.1:"), std::string::npos) << end.why;
+}
+
+// The kernel calls 127.0.0.2 from 127.0.0.1.
+TEST(Calls, GoByNoInterfaceThatWasNotNamed) {
+  ProgressThread thread;
+  thread.start();
+  const Identity identity(1, 2, {});
+  bool said = false;
+  thread.run([&] {
+    ConnectAttempt barred(thread, identity, {.rank = 0}, 9, {ip("127.0.0.2")}, {}, {},
+                          {ip("192.168.7.2")});
+    barred.begin();
+    const auto why = barred.tick();
+    ASSERT_TRUE(why);
+    EXPECT_NE(why->find("WEFT_IFACE"), std::string::npos) << *why;
+    EXPECT_NE(barred.text().find("from 127.0.0.1"), std::string::npos) << barred.text();
+    // Its own addresses lead nowhere else.
+    ConnectAttempt allowed(thread, identity, {.rank = 0}, 9, {ip("127.0.0.2")}, {}, {},
+                           {ip("127.0.0.1")});
+    allowed.begin();
+    EXPECT_EQ(allowed.text().find("WEFT_IFACE"), std::string::npos) << allowed.text();
+    said = true;
+  });
+  EXPECT_TRUE(said);
 }
 
 }  // namespace

@@ -121,6 +121,13 @@ TEST(IpAddresses, AreRefusedIfNoneNamedHasOne) {
   EXPECT_NE(refusal("ib1,eth1").find("none with an address"), std::string::npos);
 }
 
+TEST(IpAddresses, OfAnInterfaceThatIsNamedMayAllBeCalledFrom) {
+  const std::vector<IpAddress> named = {ip("10.0.0.2"), ip("192.168.7.2")};
+  Texts beside;
+  for (const IpAddress& own : addresses_beside(kHost, named)) beside.push_back(text(own));
+  EXPECT_EQ(beside, (Texts{"10.0.0.2", "10.0.0.3", "fd00::2", "fe80::2", "192.168.7.2"}));
+}
+
 TEST(IpAddresses, OfASharedSubnetAreTriedFirst) {
   ConnectorAddress peer;
   for (const char* at : {"172.30.0.9", "fd00::9", "10.0.0.9", "10.0.1.9"})
