@@ -63,7 +63,7 @@ WEFT_API const char* name(PeerHealth health) noexcept;
 struct RailReport {
   std::string own;   ///< this rank's address, or its port: "mlx5_0:1"
   std::string peer;  ///< the peer's
-  bool up = true;    ///< false: it has failed, and is connected again once it works
+  bool up = true;  ///< it is connected; false: it has failed, and is connected again once it works
 };
 
 /// The path to one peer, with the reasons for and against each fabric.
@@ -75,10 +75,12 @@ struct PathReport {
   std::vector<FabricVerdict> verdicts;  ///< every fabric, the one in use first
   TransferCounters counters;            ///< control messages and registrations of the path itself
   PeerHealth health = PeerHealth::alive;
-  std::string condition;          ///< why the peer is slow or suspect: "stopped for 2.5 s"
-  std::vector<RailReport> rails;  ///< the first is used first; empty: it has no ports of its own
-  std::uint64_t rails_lost = 0;   ///< times that a rail failed and the others took its work
-  std::uint64_t rails_back = 0;   ///< times that one came back
+  std::string condition;  ///< why the peer is slow or suspect: "stopped for 2.5 s"
+  /// The first is used first; those that are not connected for the first time yet are left out.
+  /// If the peer has left or failed: as they were then. Empty: the path has no ports of its own.
+  std::vector<RailReport> rails;
+  std::uint64_t rails_lost = 0;  ///< times that a rail failed and the others took its work
+  std::uint64_t rails_back = 0;  ///< times that one came back
 };
 
 /// One of the rank's arenas. Sizes are bytes.

@@ -250,7 +250,7 @@ std::vector<PathReport> Mesh::paths() const {
     path.counters.registrations = peer->shown->counters.registrations.get();
     path.rails_lost = peer->shown->counters.rails_lost.get();
     path.rails_back = peer->shown->counters.rails_back.get();
-    if (peer->state.load() == PeerState::connected) path.rails = peer->channel->rails();
+    path.rails = peer->known_rails();
     path.health = static_cast<PeerHealth>(peer->shown->health.load(std::memory_order_acquire));
     if (path.health != PeerHealth::alive) path.condition = peer->shown->condition.get();
     paths.push_back(std::move(path));
@@ -341,6 +341,7 @@ void Mesh::release(Peer& peer) {
 void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {
   if (peer.gone()) return;
   if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
+  peer.keep_rails();
   no_longer_idle(peer);
   peer.cause = cause_of_end.rank;
   peer.cause_exit = cause_of_end.exit_status;

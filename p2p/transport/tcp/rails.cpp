@@ -375,7 +375,7 @@ std::vector<RailReport> TcpChannel::rails() const {
   std::vector<RailReport> reports;
   for (const auto& rail : rails_)
     if (rail->own != IpAddress{})
-      reports.push_back({text(rail->own), text(rail->peer), rail->link.load() == Link::up});
+      reports.push_back({text(rail->own), text(rail->peer), rail->is_in_use()});
   return reports;
 }
 

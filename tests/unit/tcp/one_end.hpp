@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -86,6 +87,13 @@ class OneEnd {
     EXPECT_EQ(channel.renew_rail(rail, std::move(own), false).kind, RailEvent::Kind::none);
     turn();
   }
+  /// As call(), by a connection that has addresses.
+  void call_over_ip(std::size_t rail) {
+    auto [own, other] = tcp_pair();
+    others_[rail] = std::move(other);
+    EXPECT_EQ(channel.renew_rail(rail, std::move(own), false).kind, RailEvent::Kind::none);
+    turn();
+  }
   /// This end has connected it.
   void answer(std::size_t rail) {
     auto [own, other] = pair();
@@ -138,6 +146,21 @@ class OneEnd {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
     return {Pipe(os::Fd(ends[0])), os::Fd(ends[1])};
+  }
+  static std::pair<Pipe, os::Fd> tcp_pair() {
+    const os::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    EXPECT_EQ(::bind(listener.get(), address, size), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listener.get(), address, &size), 0);
+    os::Fd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(other.get(), address, size), 0);
+    return {Pipe(os::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))),
+            std::move(other)};
   }
   std::string letter(std::size_t rail, std::size_t bytes) {
     std::string text(bytes, ' ');

@@ -49,6 +49,15 @@ TEST(RailsOfAPath, ThatThePeerConnectsOneByOneAreProvedByTheirFirstRecord) {
   EXPECT_EQ(end.broke, "");
 }
 
+TEST(RailsOfAPath, ThatThePeerConnectsAreReportedAsUpFromTheirConnectionOn) {
+  OneEnd end(2, true);
+  EXPECT_TRUE(end.channel.rails().empty());
+  end.call_over_ip(1);
+  const auto rails = end.channel.rails();
+  ASSERT_EQ(rails.size(), 1U);
+  EXPECT_TRUE(rails[0].up) << "its first record has not come yet";
+}
+
 TEST(RailsOfAPath, ThatHaveNeverComeAreNoneThatIsLeft) {
   OneEnd end(2, true);
   end.call(0);
