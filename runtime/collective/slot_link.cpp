@@ -116,8 +116,10 @@ bool SlotLink::has_room() noexcept {
 }
 
 void SlotLink::put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept {
-  for (In& in : ins_)
-    if (in.slot) in.slot->report_with_next_put();
+  // Beside a short piece a report would cost as much as the piece.
+  if (PutOwner* const reads = ins_[index(Width::wide)].slot.get();
+      reads && widths_.out == Width::wide)
+    reads->report_with_next_put();
   Request& request = requests_[put_++ % requests_.size()];
   Out& out = outs_[index(widths_.out)];
   if (!headed) {
