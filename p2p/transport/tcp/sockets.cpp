@@ -181,7 +181,7 @@ void Sockets::woken() noexcept {
   if (!polled_.load()) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     // A thread polls right now, perhaps for long; or has taken what came; or holds the lock of what
-    // is to be sent. If it was driven off its processor meanwhile, this thread must not keep that.
+    // is to be sent. If it was preempted meanwhile, this thread must leave the processor to it.
     if (!lock.owns_lock() || !ask_kernel()) polled_.store(true);
   }
   if (!polled_.load()) return arm();
