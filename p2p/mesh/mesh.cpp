@@ -197,13 +197,16 @@ std::string Mesh::likely_cause() const noexcept {
   return why.ok() ? "" : formatted("perhaps because {}", why.detail().message);
 }
 
-Status Mesh::disconnected(int rank, const Status& why) const noexcept {
+Status Mesh::disconnected(int rank, const Status& why, Deadline deadline) const noexcept {
   if (why.code() != Code::peer_failed && why.code() != Code::peer_left &&
       why.code() != Code::path_failed)
     return why;
   constexpr std::chrono::seconds kUntilKnown{1};
-  (void)local_.waiter.wait([&] { return peer(rank).gone(); }, [] { return false; },
-                           Deadline::after(kUntilKnown));
+  const Clock::time_point until =
+      std::min(deadline.resolve(kUntilKnown).when(), Clock::now() + kUntilKnown);
+  if (until > Clock::now())
+    (void)local_.waiter.wait([&] { return peer(rank).gone(); }, [] { return false; },
+                             Deadline::at(until));
   const Status known = peer_status(rank);
   if (known.ok()) return why;
   return described(known.code(), local_.rank, rank, [&] {

@@ -81,9 +81,10 @@ class Mesh final : private FabricEvents {
   /// ok while `rank` is alive; peer_failed or peer_left otherwise. If a rank left because another
   /// one failed, reports that other rank's failure.
   Status peer_status(int rank) const noexcept;
-  /// The status of an operation whose path to `rank` broke with `why`. Waits up to 1 s for
-  /// peer_status(), which says more than the path does. Any thread.
-  Status disconnected(int rank, const Status& why) const noexcept;
+  /// The status of an operation whose path to `rank` broke with `why`. Waits for peer_status(),
+  /// which says more than the path does, until `deadline` and for 1 s at most. Any thread; within a
+  /// task of the progress thread only with a deadline that has passed: then it does not wait.
+  Status disconnected(int rank, const Status& why, Deadline deadline) const noexcept;
   /// peer_failed with the rank that failed first among those not settled; ok while there is none.
   Status first_failure() const noexcept;
   /// Hint text "perhaps because rank 1 ..." with the rank that failed first or, if none failed, the

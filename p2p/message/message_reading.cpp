@@ -63,7 +63,7 @@ void MessageState::read(MessageOperation& receive) noexcept {
   if (!outcome) return;
   const std::size_t bytes = receive.arrived->bytes;
   if (!outcome->ok())
-    return end_reading(receive, mesh_.disconnected(receive.ring->peer().rank, *outcome));
+    return end_reading(receive, mesh_.disconnected(receive.ring->peer().rank, *outcome, {}));
   p2p::EdgeCounters& counters = receive.ring->counters();
   if (receive.reading->landing) {
     std::memcpy(receive.tensor.data(), receive.reading->landing.data(), bytes);

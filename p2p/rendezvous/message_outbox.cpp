@@ -43,7 +43,8 @@ bool MessageOutbox::put_draft() noexcept {
   using Crowded = detail::PutWriter::Crowded;
   weft::Request put = slot_->put(draft_tensors_[next_draft_], Until::reusable, Crowded::refuse);
   if (put.test()) {
-    if (put.wait().code() == Code::exhausted) return false;
+    // A task must not wait, not even for the reason of a failure.
+    if (put.wait(Deadline::at({})).code() == Code::exhausted) return false;
   } else {
     puts_pending_ = slot_->move_pending();
   }

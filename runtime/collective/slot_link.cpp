@@ -138,7 +138,7 @@ Status SlotLink::reap() noexcept {
   for (; oldest_ < put_; ++oldest_) {
     Request& request = requests_[oldest_ % requests_.size()];
     if (!request.test()) break;
-    if (Status status = request.wait(); !status.ok()) {
+    if (Status status = request.wait(Deadline::at({})); !status.ok()) {
       status_ = status;
       return status;
     }

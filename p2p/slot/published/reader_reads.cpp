@@ -136,7 +136,7 @@ Status VersionReader::read(Held& held, std::span<const SlotRun> runs, const Tens
       status = std::move(*end);
     }
     if (!status.ok()) {
-      return altered(mesh_.disconnected(owner_.rank, status),
+      return altered(mesh_.disconnected(owner_.rank, status, deadline),
                      [&](ErrorDetail& detail) { detail.slot = spec_.name; });
     }
     const auto is = [&](const std::byte* word) {

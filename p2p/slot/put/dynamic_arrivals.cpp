@@ -79,7 +79,7 @@ Status DynamicArrivals::read(Deadline until) noexcept {
   }
   reading_.started = false;
   if (!end->ok()) {
-    return altered(mesh_.disconnected(record.rank, *end),
+    return altered(mesh_.disconnected(record.rank, *end, until),
                    [&](ErrorDetail& detail) { detail.slot = spec_.name; });
   }
   if (reading.landing) {

@@ -150,7 +150,7 @@ class PutWriter final : public RemoteEnd {
   /// Whether a put that has begun is still under way.
   bool is_in_flight(std::uint64_t ticket) noexcept;
   bool read_by_owner(std::uint64_t ticket) noexcept;
-  Status put_outcome(std::uint64_t ticket) noexcept;
+  Status put_outcome(std::uint64_t ticket, Deadline deadline) noexcept;
 
   Status in_flight_failure(const Status& why) const noexcept;
   void ask_for_credit(std::uint64_t ticket) noexcept;

@@ -89,7 +89,7 @@ Status PutWriter::outcome_of(std::uint64_t ticket) const noexcept {
   return failed.ok() ? failed : in_flight_failure(failed);
 }
 
-Status PutWriter::put_outcome(std::uint64_t ticket) noexcept {
+Status PutWriter::put_outcome(std::uint64_t ticket, Deadline deadline) noexcept {
   Status failed;
   {
     const std::lock_guard lock(pending_.mutex());
@@ -98,7 +98,7 @@ Status PutWriter::put_outcome(std::uint64_t ticket) noexcept {
   }
   if (failed.ok()) return failed;
   // The path tells that it has ended, often before the mesh knows of the peer's last word.
-  return in_flight_failure(mesh_.disconnected(owner_.rank, failed));
+  return in_flight_failure(mesh_.disconnected(owner_.rank, failed, deadline));
 }
 
 bool PutWriter::put_ended(std::uint64_t ticket) noexcept {

@@ -14,7 +14,7 @@ Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
                                          [this] { return !needs_.status().ok(); }, deadline,
                                          [&] { return about(stats::Operation::put, ticket); });
-  if (end == WaitEnd::ready) return put_outcome(ticket);
+  if (end == WaitEnd::ready) return put_outcome(ticket, deadline);
   if (end == WaitEnd::broken) return peer_failure("put");
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, credits_.sent() + 1);
   const std::lock_guard lock(pending_.mutex());

@@ -1,6 +1,8 @@
 #include "p2p/transport/sim/sim_rank.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -90,6 +92,11 @@ void SimRank::sleep(Clock::time_point until) noexcept {
 }
 
 void SimRank::park_until(Clock::time_point until) {
+  if (!in_fiber_) {
+    // On the scheduler's stack a switch to another would destroy both.
+    std::fputs("weft: a task of a simulated rank waits, which no task may\n", stderr);
+    std::abort();
+  }
   waiting_ = true;
   if (until != Clock::time_point::max())
     scheduler_.at_if_still(until, &round_, [this] { resume(); });
