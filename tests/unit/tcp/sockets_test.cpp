@@ -53,6 +53,15 @@ struct Rank {
     progress.stop();
   }
 
+  /// Until a byte came by a poll: the progress thread may take some before.
+  void receive_by_polling() {
+    for (int i = 0; i < 10'000 && !sockets.are_polled(); ++i) {
+      connection.send();
+      if (!sockets.poll()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    EXPECT_TRUE(sockets.are_polled());
+  }
+
   Connection connection;
   ProgressThread progress;
   Sockets sockets{progress};
@@ -74,15 +83,12 @@ TEST(Sockets, AreTheirsWhoReceivesByPolling) {
   EXPECT_FALSE(rank.sockets.are_polled());
   EXPECT_FALSE(rank.sockets.poll());
   EXPECT_FALSE(rank.sockets.are_polled()) << "nothing came: the thread may not poll for long";
-  rank.connection.send();
-  while (!rank.sockets.poll() && !rank.sockets.are_polled()) std::this_thread::yield();
-  EXPECT_TRUE(rank.sockets.are_polled());
+  rank.receive_by_polling();
 }
 
 TEST(Sockets, GoBackToTheProgressThreadWhenNobodyPolls) {
   Rank rank;
-  rank.connection.send();
-  while (!rank.sockets.poll() && !rank.sockets.are_polled()) std::this_thread::yield();
+  rank.receive_by_polling();
   for (int i = 0; i < 2'000 && rank.sockets.are_polled(); ++i)
     std::this_thread::sleep_for(milliseconds(1));
   EXPECT_FALSE(rank.sockets.are_polled());
