@@ -121,7 +121,8 @@ def the_network_does_not_see_the_secret(token):
     outputs(keeper, second)
     expect(keeper.returncode == 0 and second.returncode == 0, "the job by a relay did not begin")
     expect(len(seen) > 1500, "the relay saw next to nothing")
-    host = socket.gethostname().encode()
+    # As an address holds it, with zeros behind: a name of two letters alone comes up in random bytes.
+    host = socket.gethostname().encode()[:63].ljust(64, bytes(1))
     expect(host not in seen, "the host's name went over the network in plain")
 
 
