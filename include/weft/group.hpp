@@ -44,9 +44,12 @@ class WEFT_API Group {
 
   /// Agrees with the other members on the survivors: every survivor gets the same group, in the
   /// former order. Any member may call it at any time; the others answer from their progress
-  /// threads. The result excludes members that have died or left, and those that any member has
-  /// declared dead. A member that dies during the call may still be included, so shrink again. To
-  /// the ranks in the result, a rank outside it is dead.
+  /// threads. The result excludes members that have died or left, and those that a member of the
+  /// result has declared dead. Two exceptions: of two members that have declared each other dead,
+  /// the later one is excluded; and a member that has declared half of the members or more dead is
+  /// excluded itself, or those of them that come after it. A member that dies or is declared dead
+  /// during the call may still be included, so shrink again. To the ranks in the result, a rank
+  /// outside it is dead.
   ///
   /// Errors: partitioned (this rank was cut off from more than half of the last group the world
   /// agreed on, or from exactly the half with its first member; end this process), fenced (the

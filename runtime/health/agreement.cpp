@@ -14,6 +14,7 @@ Agreement::Agreement(int size, int self, Send send, Quorum quorum, int fan_out)
       gone_(static_cast<std::size_t>(size)),
       ended_(gone_),
       out_(gone_),
+      accusers_(gone_),
       listeners_(gone_) {}
 
 int Agreement::leader() const noexcept {
@@ -113,27 +114,79 @@ bool Agreement::leaves_out_a_taker(const Places& kept) const noexcept {
   return false;
 }
 
-// A member without a view of its own takes the same members for gone as the leader, which are not
-// kept anyway.
-Places Agreement::connected() const {
-  std::vector<std::vector<int>> gone_of;
-  std::vector<std::size_t> view_of(size());  // an index in gone_of
-  gone_of.emplace_back();
-  for (const AgreementView& view : round_->views) {
-    for (const int member : members_of(view.members))
-      view_of[static_cast<std::size_t>(member)] = gone_of.size();
-    gone_of.push_back(members_of(view.gone));
+struct Agreement::Opinions {
+  std::vector<std::vector<int>> gone;      ///< by member: who is gone for it
+  std::vector<std::vector<int>> accusers;  ///< by member: who has declared it dead
+  Places candidates;
+
+  static bool has(const std::vector<int>& members, int member) {
+    return std::ranges::find(members, member) != members.end();
   }
+  /// True if `member` itself has given `other` up.
+  bool gives_up(int member, int other) const {
+    const auto at = static_cast<std::size_t>(member);
+    return has(gone[at], other) && !has(accusers[at], other);
+  }
+  bool accuses(int member, int other) const {
+    const bool says_so = has(accusers[static_cast<std::size_t>(other)], member);
+    return says_so || (gives_up(member, other) && !gives_up(other, member));
+  }
+
+  /// The candidates that another has declared dead. Accusations that would leave at most half of
+  /// the candidates don't count: one member that reaches few others must not end them all.
+  Places accused() const {
+    const std::vector<int> asked = members_of(candidates);
+    Places accused(candidates.size());
+    for (const int member : asked) {
+      std::vector<int> others;
+      for (const int other : asked)
+        if (other != member && accuses(member, other)) others.push_back(other);
+      if (2 * others.size() >= asked.size()) continue;
+      for (const int other : others) set(accused, other);
+    }
+    return accused;
+  }
+};
+
+Agreement::Opinions Agreement::opinions() const {
+  Opinions all;
+  // A member without a view of its own takes the same members for gone as the leader did.
+  all.gone.assign(size(), members_of(round_->request.gone));
+  all.accusers.resize(size());
+  all.gone[static_cast<std::size_t>(self_)] = members_of(gone_);
+  all.accusers[static_cast<std::size_t>(self_)] = members_of(accusers_);
+  for (const AgreementView& view : round_->views)
+    for (const int member : members_of(view.members)) {
+      all.gone[static_cast<std::size_t>(member)] = members_of(view.gone);
+      all.accusers[static_cast<std::size_t>(member)] = members_of(view.accusers);
+    }
+  all.candidates = takers_;
+  remove(all.candidates, out_);
+  // This rank can't ask its accusers, but the others may reach them.
+  for (const int accuser : members_of(accusers_)) {
+    const bool is_reached = std::ranges::none_of(members_of(all.candidates), [&](int member) {
+      return member != self_ && Opinions::has(all.gone[static_cast<std::size_t>(member)], accuser);
+    });
+    if (!is_reached || at(ended_, accuser)) continue;
+    set(all.candidates, accuser);
+    all.gone[static_cast<std::size_t>(accuser)].clear();
+  }
+  return all;
+}
+
+Places Agreement::connected() const {
+  const Opinions all = opinions();
+  const Places accused = all.accused();
   Places kept(size());
   Places unreachable(size());  // for a member that is kept
-  for (std::size_t member = 0; member < size(); ++member) {
-    const std::vector<int>& gone = gone_of[view_of[member]];
-    const bool fits = takers_[member] && !out_[member] && !unreachable[member] &&
-                      std::ranges::none_of(gone, [&](int other) { return at(kept, other); });
-    kept[member] = fits;
-    if (!fits) continue;
-    for (const int other : gone) set(unreachable, other);
-  }
+  for (const bool late : {false, true})
+    for (std::size_t member = 0; member < size(); ++member) {
+      if (accused[member] != late || !all.candidates[member] || unreachable[member]) continue;
+      if (std::ranges::any_of(all.gone[member], [&](int other) { return at(kept, other); }))
+        continue;
+      kept[member] = true;
+      for (const int other : all.gone[member]) set(unreachable, other);
+    }
   return kept;
 }
 

@@ -29,6 +29,9 @@ enum class Quorum : std::uint8_t {
 /// member is left out that has not ended, and no member is cut off. The caller must eventually
 /// report each gone member that the agreement waits for, by gone(). See decision 016.
 ///
+/// If a member has declared another dead, the other is left out, as long as more than half of the
+/// members in question remain then. Otherwise, and if both have, the later of the two is.
+///
 /// Messages go up and down a tree, so that a member sends and gets a few for each of its children.
 /// The tree only carries them: an answer names the members that gave it, and a member that the tree
 /// doesn't reach is asked directly. Each member but the leader has an upper member, of a lower
@@ -44,6 +47,9 @@ class Agreement {
   /// Reports that `member` is gone for this rank. `ended`: its process has certainly ended, it has
   /// left, or (Quorum::all) another agreement has excluded it. May be called again with `ended`.
   void gone(int member, bool ended);
+  /// Reports, before gone(), that `member` has declared this rank dead, and not the other way
+  /// round.
+  void accused_by(int member) { set(accusers_, member); }
   /// Starts this rank's part. No effect if it takes part already.
   void begin();
   void receive(int from, const AgreementMessage& message);
@@ -94,8 +100,13 @@ class Agreement {
   void propose(Places takers);
   bool counts(const Places& takers) const noexcept;
   bool leaves_out_a_taker(const Places& kept) const noexcept;
-  /// The participants that can all reach each other, chosen greedily from the lowest place on.
+  /// The participants that can all reach each other, chosen greedily from the lowest place on,
+  /// those that another participant has declared dead last. A member that this one can't reach,
+  /// because it has declared this one dead, is chosen too if all other participants reach it.
   Places connected() const;
+  /// The views of all participants.
+  struct Opinions;
+  Opinions opinions() const;
   void settle(End end, int told_by);
 
   void open_round(AgreementMessage request);
@@ -125,6 +136,7 @@ class Agreement {
   Places gone_;
   Places ended_;
   Places out_;  ///< gone or ended
+  Places accusers_;
   bool takes_part_ = false;
   int upper_ = -1;
   /// A leader that gave way waits for this member, so that only the leader may be its upper member.

@@ -13,6 +13,7 @@ namespace weft::detail {
 struct AgreementView {
   Places members;
   Places gone;
+  Places accusers;  ///< of `gone`: those that have declared `members` dead first
 };
 
 /// Views that one message carries at most; the others follow in further messages.
@@ -41,7 +42,8 @@ struct AgreementMessage {
   Places survivors;            ///< promise: accepted in `accepted`; propose, decided
   Places gone;                 ///< prepare: the members that are gone for the leader
   Places ended;                ///< ask, promise: members that have certainly ended
-  std::vector<AgreementView> views;  ///< promise: of those whose own differ from `gone` of prepare
+  /// promise: of those whose own `gone` differs from that of prepare, or that have accusers.
+  std::vector<AgreementView> views;
 };
 
 }  // namespace weft::detail

@@ -8,10 +8,12 @@
 namespace weft::detail {
 namespace {
 
-void add_view(std::vector<AgreementView>& views, const Places& members, const Places& gone) {
-  const auto same = std::ranges::find(views, gone, &AgreementView::gone);
+void add_view(std::vector<AgreementView>& views, const Places& members, const AgreementView& view) {
+  const auto same = std::ranges::find_if(views, [&](const AgreementView& known) {
+    return known.gone == view.gone && known.accusers == view.accusers;
+  });
   if (same == views.end())
-    views.push_back({members, gone});
+    views.push_back({members, view.gone, view.accusers});
   else
     add(same->members, members);
 }
@@ -70,7 +72,8 @@ void Agreement::answer(const Debt& debt) {
   Places own(size());
   set(own, self_);
   std::vector<AgreementView> views = round_->views;
-  if (gone_ != round_->request.gone) add_view(views, own, gone_);
+  if (gone_ != round_->request.gone || accusers_ != Places(size()))
+    add_view(views, own, {own, gone_, accusers_});
   for (const AgreementView& view : views) {
     if (message.views.size() == kMostViews) {
       AgreementMessage part = message;
@@ -82,7 +85,7 @@ void Agreement::answer(const Debt& debt) {
       message.views.clear();
     }
     if (Places members = common(view.members, message.members); members != Places(size()))
-      message.views.push_back({std::move(members), view.gone});
+      message.views.push_back({std::move(members), view.gone, view.accusers});
   }
   send_(debt.to, message);
 }
@@ -150,10 +153,10 @@ void Agreement::on_answer(int from, const AgreementMessage& message) {
   }
   const Places counted = round_->gathering.answered(from, message.members, message.more);
   for (const AgreementView& view : message.views) {
-    if (!is_set(view.members) || !is_set(view.gone)) continue;
+    if (!is_set(view.members) || !is_set(view.gone) || !is_set(view.accusers)) continue;
     Places members = view.members;
     for (std::size_t m = 0; m < size(); ++m) members[m] = members[m] && counted[m];
-    add_view(round_->views, members, view.gone);
+    add_view(round_->views, members, view);
   }
   return phase_ == Phase::follows ? pass_on() : advance();
 }

@@ -42,7 +42,7 @@ std::size_t bytes_of(std::size_t members) noexcept { return (members + 7) / 8; }
 constexpr std::size_t kSets = 4;
 
 constexpr std::size_t kMostBytes =
-    sizeof(Head) + (kSets + 2 * kMostViews) * (1 + (kMostMembers + 7) / 8);
+    sizeof(Head) + (kSets + 3 * kMostViews) * (1 + (kMostMembers + 7) / 8);
 constexpr std::size_t kMostParts = (kMostBytes + kPartBytes - 1) / kPartBytes;
 
 /// The sets of a message in the order in which they travel; its views follow.
@@ -143,6 +143,7 @@ std::vector<std::byte> encode(std::uint64_t group, const AgreementMessage& messa
     head.members = static_cast<std::uint16_t>(view.members.size());
     put_set(bytes, view.members);
     put_set(bytes, view.gone);
+    put_set(bytes, view.accusers);
   }
   std::memcpy(bytes.data(), &head, sizeof head);
   return bytes;
@@ -169,7 +170,8 @@ std::optional<AgreementMessage> decode(std::span<const std::byte> bytes, std::si
     if ((head->sets >> i++ & 1U) != 0 && !take_set(bytes, *set, members)) return std::nullopt;
   message.views.resize(head->views);
   for (AgreementView& view : message.views)
-    if (!take_set(bytes, view.members, members) || !take_set(bytes, view.gone, members))
+    if (!take_set(bytes, view.members, members) || !take_set(bytes, view.gone, members) ||
+        !take_set(bytes, view.accusers, members))
       return std::nullopt;
   return bytes.empty() ? std::optional(std::move(message)) : std::nullopt;
 }

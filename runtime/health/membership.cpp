@@ -110,8 +110,11 @@ void Membership::tell(Entry& entry, int member) {
   const p2p::Peer& peer = mesh_.peer(rank);
   if (out_of_chain_[static_cast<std::size_t>(rank)]) entry.agreement->gone(member, true);
   // A process that is being fenced ends soon; waiting for that leaves nothing to guess.
-  else if (peer.gone() && (peer.silent.load() || peer.unfenced))
+  else if (peer.gone() && (peer.silent.load() || peer.unfenced)) {
+    if (peer.disconnect_status.code() == Code::fenced && peer.declared_dead.empty())
+      entry.agreement->accused_by(member);
     entry.agreement->gone(member, peer.ended);
+  }
 }
 
 void Membership::peer_status_known(int rank) {

@@ -84,6 +84,15 @@ class Table {
     notice(who, whom, false);
     notice(whom, who, false);
   }
+  /// `who` declares `whom` dead, which learns that it was declared so.
+  void declare_dead(int who, int whom) {
+    if (who == whom || !alive(who) || !alive(whom)) return;
+    notice(who, whom, false);
+    at(now_ + 1 + below(200), [this, who, whom] {
+      if (!knows_[index(whom, who)]) member(whom).accused_by(who);
+    });
+    notice(whom, who, false);
+  }
   void partition() {
     for (int m = 0; m < size_; ++m) side_[at(m)] = below(2);
     for (int a = 0; a < size_; ++a)

@@ -48,6 +48,53 @@ TEST(Agreement, LeavesOutWhoDiedBeforeItBegan) {
   EXPECT_EQ(text(*answer), "1 2 4 ");
 }
 
+/// Each pair of members in turn: `by` declares `victim` dead before anybody begins.
+TEST(Agreement, LeavesOutWhomAMemberDeclaredDead) {
+  for (const int size : {3, 4, 7})
+    for (int by = 0; by < size; ++by)
+      for (int victim = 0; victim < size; ++victim)
+        for (std::uint64_t seed = 1; by != victim && seed <= 5; ++seed) {
+          Table table(seed, size);
+          table.declare_dead(by, victim);
+          table.settle_news();
+          table.run({});
+          const auto answer = expect_one_answer(table, seed);
+          Places expected(static_cast<std::size_t>(size), true);
+          expected[static_cast<std::size_t>(victim)] = false;
+          ASSERT_TRUE(answer.has_value());
+          EXPECT_EQ(text(*answer), text(expected)) << by << " declared " << victim << " dead";
+        }
+}
+
+TEST(Agreement, LeavesOutTheLaterOfTwoThatDeclaredEachOtherDead) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Table table(seed, 4);
+    table.mistake(1, 3);
+    table.settle_news();
+    table.run({});
+    const auto answer = expect_one_answer(table, seed);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(text(*answer), "0 1 2 ");
+  }
+}
+
+/// A member whose network is bad takes all others for dead.
+TEST(Agreement, GoesOnWithoutAMemberThatDeclaresMostDead) {
+  for (const int by : {0, 2, 4})
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Table table(seed, 5);
+      for (int victim = 0; victim < 5; ++victim)
+        if (victim != by && victim != 1) table.declare_dead(by, victim);
+      table.settle_news();
+      table.run({});
+      const auto answer = expect_one_answer(table, seed);
+      Places expected(5, true);
+      expected[static_cast<std::size_t>(by)] = false;
+      ASSERT_TRUE(answer.has_value());
+      EXPECT_EQ(text(*answer), text(expected)) << by;
+    }
+}
+
 TEST(Agreement, GoesOnWithTheLargerSideAlone) {
   int decided = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
@@ -114,7 +161,7 @@ struct OneOfThree {
     message.ballot = ballot;
     message.members = {false, true, false};
     message.ended = Places(3, false);
-    message.views.push_back({message.members, std::move(gone)});
+    message.views.push_back({message.members, std::move(gone), Places(3, false)});
     member.receive(1, message);
   }
 };

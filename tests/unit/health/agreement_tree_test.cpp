@@ -215,7 +215,8 @@ TEST(AgreementTree, SendsViewsInSeveralAnswersIfTheyAreMany) {
     const int end = next == children.end() ? static_cast<int>(kSize) : *next;
     for (int m = child; m < end; ++m) {
       promise.members[static_cast<std::size_t>(m)] = true;
-      promise.views.push_back({of(kSize, {m}), of(kSize, {(m + 1) % static_cast<int>(kSize)})});
+      promise.views.push_back(
+          {of(kSize, {m}), of(kSize, {(m + 1) % static_cast<int>(kSize)}), of(kSize, {})});
     }
     one.hear(child, promise);
   }

@@ -51,7 +51,8 @@ TEST(AgreementWire, CarriesSetsOfEveryKindAndSize) {
       message.members = set_of(Kind::half, size, random);
       message.more = kind == Kind::one;
       for (std::size_t i = 0; kind != Kind::none && i < kMostViews; ++i)
-        message.views.push_back({set_of(Kind::one, size, random), set_of(kind, size, random)});
+        message.views.push_back({set_of(Kind::one, size, random), set_of(kind, size, random),
+                                 set_of(Kind::random, size, random)});
       const auto whole = sent(encode(9, message), parts);
       ASSERT_TRUE(whole);
       EXPECT_EQ(group_of(*whole), 9U);
@@ -65,7 +66,8 @@ TEST(AgreementWire, CarriesSetsOfEveryKindAndSize) {
       ASSERT_EQ(back->views.size(), message.views.size());
       for (std::size_t i = 0; i < message.views.size(); ++i)
         EXPECT_TRUE(back->views[i].members == message.views[i].members &&
-                    back->views[i].gone == message.views[i].gone);
+                    back->views[i].gone == message.views[i].gone &&
+                    back->views[i].accusers == message.views[i].accusers);
       EXPECT_FALSE(decode(*whole, size + 1));
       EXPECT_FALSE(decode(std::span(*whole).first(whole->size() - 1), size));
     }
@@ -74,9 +76,9 @@ TEST(AgreementWire, CarriesSetsOfEveryKindAndSize) {
 TEST(AgreementWire, RefusesMoreViewsThanAMessageHas) {
   AgreementMessage message;
   message.step = AgreementMessage::Step::promise;
-  message.views.assign(kMostViews, {Places(3), Places(3)});
+  message.views.assign(kMostViews, {Places(3), Places(3), Places(3)});
   EXPECT_TRUE(decode(encode(9, message), 3));
-  message.views.push_back({Places(3), Places(3)});
+  message.views.push_back({Places(3), Places(3), Places(3)});
   EXPECT_FALSE(decode(encode(9, message), 3));
 }
 
