@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class Bootstrap {
   virtual int launcher_pid() const noexcept { return 0; }
   /// Number of open descriptors that fence() closes.
   virtual int descriptors_until_fence() const noexcept { return 0; }
+  /// Connections that were no rank of the job, each logged already.
+  virtual std::uint64_t rejected_connections() const noexcept { return 0; }
 };
 
 /// A world of one rank.

@@ -150,6 +150,7 @@ void WorldState::join(Deadline deadline) {
   const p2p::RankAddress own = mesh.address();
   bootstrap_->put(std::as_bytes(std::span(&own, 1)));
   bootstrap_->fence(deadline);
+  local.rejected_connections.add(bootstrap_->rejected_connections());
   std::vector<p2p::RankAddress> addresses(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
     const std::vector<std::byte> bytes = bootstrap_->get(r);

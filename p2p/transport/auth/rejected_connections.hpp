@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "weft/deadline.hpp"
@@ -19,24 +20,46 @@ class RejectedConnections {
 
   /// One more. `place`: where it came in, as "port 4711"; `from`: who it is, as far as is known.
   void note(Log& log, std::string_view place, std::string_view from, std::string_view reason) {
-    count_->fetch_add(1, std::memory_order_relaxed);
-    ++unsaid_;
-    const auto now = Clock::now();
-    if (now < next_line_) return;
-    log.warn(Subsystem::path, "{} connection(s) rejected, the last at {} from {}: {}", unsaid_,
-             place, from, reason);
-    unsaid_ = 0;
-    next_line_ = now + kQuiet;
+    add(1);
+    if (const std::uint64_t unsaid = rejected_.to_say(); unsaid > 0)
+      log.warn(Subsystem::path, "{} connection(s) rejected, the last at {} from {}: {}", unsaid,
+               place, from, reason);
   }
+  /// A connection that this process closed because it lacks descriptors. It may be a rank's, so it
+  /// is not counted.
+  void note_closed(Log& log, std::string_view place, std::string_view from) {
+    if (const std::uint64_t unsaid = closed_.to_say(); unsaid > 0)
+      log.warn(Subsystem::path,
+               "this process lacks descriptors: it closed {} connection(s) that had not said yet "
+               "which rank they are, the last at {} from {}; a rank calls again; raise the limit "
+               "of open files (ulimit -n)",
+               unsaid, place, from);
+  }
+  /// Adds `rejected` connections that are logged already.
+  void add(std::uint64_t rejected) { count_->fetch_add(rejected, std::memory_order_relaxed); }
   std::uint64_t count() const noexcept { return count_->load(std::memory_order_relaxed); }
   /// Before the first note(): counts in `place`, which must outlive this.
   void count_in(std::atomic<std::uint64_t>& place) noexcept { count_ = &place; }
 
  private:
+  struct Lines {
+    std::uint64_t unsaid = 0;  ///< since the last line
+    Clock::time_point next{};
+
+    /// One more. Returns how many a line is due for; 0: none is due.
+    std::uint64_t to_say() {
+      ++unsaid;
+      const auto now = Clock::now();
+      if (now < next) return 0;
+      next = now + kQuiet;
+      return std::exchange(unsaid, 0);
+    }
+  };
+
   std::atomic<std::uint64_t> own_{0};
   std::atomic<std::uint64_t>* count_ = &own_;
-  std::uint64_t unsaid_ = 0;  ///< since the last line
-  Clock::time_point next_line_{};
+  Lines rejected_;
+  Lines closed_;
 };
 
 }  // namespace weft::p2p

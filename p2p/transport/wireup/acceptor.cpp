@@ -127,7 +127,7 @@ bool Acceptor::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
   if (error == EMFILE || error == ENFILE) os::note_descriptor_shortage();
   if (const auto pending = pending_.spare()) {
-    crowd_out(*pending);
+    crowd_out(*pending, true);
     return true;
   }
   pause();  // or it would be asked without end
@@ -175,7 +175,7 @@ void Acceptor::keep_within_limits(int newest) {
                                              .spoken = kMaxPendingConnections + ranks};
   while (const auto pending = pending_.surplus(limits)) {
     if (is_scarce) os::note_descriptor_shortage();
-    crowd_out(*pending);
+    crowd_out(*pending, is_scarce);
   }
 }
 
@@ -256,11 +256,14 @@ void Acceptor::reject(Id id, const std::string& reason) {
 }
 
 /// With a reset, so that nothing of it stays in the kernel.
-void Acceptor::crowd_out(Id id) {
+void Acceptor::crowd_out(Id id, bool is_scarce) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(pending_connections_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once,
-               sizeof at_once);
-  reject(id, "it has not proved that it is a rank, and too many others called");
+  const PendingConnection& pending = pending_connections_.at(id);
+  ::setsockopt(pending.socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  if (!is_scarce)
+    return reject(id, "it has not proved that it is a rank, and too many others called");
+  rejected_connections_.note_closed(log_, fmt::format("port {}", port_), text(pending.from));
+  release(id);
 }
 
 void Acceptor::release(Id id) {

@@ -78,7 +78,8 @@ class Acceptor {
   void on_handshake(Id id, PendingConnection& pending);
   void on_proof(Id id, PendingConnection& pending);
   void reject(Id id, const std::string& reason);
-  void crowd_out(Id id);
+  /// `is_scarce`: this process lacks descriptors, so that the connection may well be a rank's.
+  void crowd_out(Id id, bool is_scarce);
   void release(Id id);
   void pause();
   void resume();

@@ -35,6 +35,8 @@ class OobAllgather {
   /// Contributes `own` and returns the contributions of all ranks. Collective: every rank calls it
   /// equally often.
   virtual Contributions gather(std::span<const std::byte> own, Deadline deadline) = 0;
+  /// Connections that rank 0 rejected until all ranks had arrived.
+  virtual std::uint64_t rejected_connections() const noexcept { return 0; }
 };
 
 /// Rank 0's end. Returns when all ranks have arrived. `log` must outlive the object.

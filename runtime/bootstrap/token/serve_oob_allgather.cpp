@@ -162,6 +162,7 @@ class RootOobAllgather final : public OobAllgather {
     reception.open(ips, setup.address.port);
     log.info(Subsystem::boot, "waiting for {} ranks at {}", size_ - 1, setup.address.text());
     members_ = reception.wait(deadline);
+    rejected_connections_ = reception.rejected_connections();
     if (static_cast<int>(members_.size()) == size_ - 1) return;
     if (reception.shortage()) {
       ErrorDetail lacks = reception.shortage()->detail();
@@ -180,8 +181,8 @@ class RootOobAllgather final : public OobAllgather {
     if (!ended.empty())
       message += fmt::format("{}arrived, but ended before all others arrived: {}",
                              absent.empty() ? "" : "; ", names_of(ended));
-    if (reception.rejected_connections() > 0)
-      message += fmt::format("; {} connection(s) were rejected", reception.rejected_connections());
+    if (rejected_connections_ > 0)
+      message += fmt::format("; {} connection(s) were rejected", rejected_connections_);
     end({.code = Code::timeout,
          .operation = "join",
          .message = std::move(message),
@@ -212,6 +213,7 @@ class RootOobAllgather final : public OobAllgather {
     }
     return words;
   }
+  std::uint64_t rejected_connections() const noexcept override { return rejected_connections_; }
 
  private:
   template <typename Talk>
@@ -244,6 +246,7 @@ class RootOobAllgather final : public OobAllgather {
   }
 
   const int size_;
+  std::uint64_t rejected_connections_ = 0;
   std::map<int, SealedSocket> members_;  ///< by rank
 };
 

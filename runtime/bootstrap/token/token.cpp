@@ -74,9 +74,12 @@ class TokenBootstrap final : public Bootstrap {
     return setup_.rank == 0 ? setup_.size - 1 : 1;
   }
 
+  std::uint64_t rejected_connections() const noexcept override { return rejected_connections_; }
+
   void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
   void fence(Deadline deadline) override {
     contributions_ = allgather_->gather(value_, deadline);
+    rejected_connections_ = allgather_->rejected_connections();
     allgather_.reset();
   }
   std::vector<std::byte> get(int rank) override {
@@ -113,6 +116,7 @@ class TokenBootstrap final : public Bootstrap {
   const OobAllgather::Setup setup_;
   Log log_;
   std::unique_ptr<OobAllgather> allgather_;  ///< null after the fence
+  std::uint64_t rejected_connections_ = 0;   ///< known after the fence
   int local_rank_ = 0;
   int local_size_ = 0;
   std::string job_;

@@ -39,10 +39,33 @@ def outputs(*processes):
     return said
 
 
+def send_garbage(port):
+    """Returns once the rank has closed the connection."""
+    for _ in range(200):
+        try:
+            client = socket.create_connection(("127.0.0.1", port))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    with client:
+        client.settimeout(10)
+        client.sendall(b"x" * 64)
+        try:
+            client.recv(1)
+        except ConnectionResetError:
+            pass
+
+
 def jobs_have_names(token):
-    """So that jobs of one address, after each other or in other networks, are told apart."""
+    """So that jobs of one address, after each other or in other networks, are told apart.
+
+    What was rejected at rank 0's port before the job began counts too.
+    """
     ports = [free_port(), free_port()]
-    jobs = [[member(token, port, rank, 2, ENDLESS) for rank in range(2)] for port in ports]
+    jobs = [[member(token, port, 0, 2, ENDLESS)] for port in ports]
+    send_garbage(ports[0])
+    for port, job in zip(ports, jobs):
+        job.append(member(token, port, 1, 2, ENDLESS))
     try:
         for process in [rank for job in jobs for rank in job]:
             expect("runs" in process.stdout.readline(), "a rank does not run")
@@ -51,6 +74,13 @@ def jobs_have_names(token):
         for port in ports:
             named = [name for name in names if name.startswith(f"127.0.0.1:{port}-")]
             expect(len(named) == 1, f"one job of port {port} among {names}")
+        rejected = {
+            job["id"].split("-")[0]: [rank["rejected_connections"] for rank in job["ranks"]]
+            for job in seen["jobs"]
+        }
+        for port, wanted in zip(ports, ([1, 0], [0, 0])):
+            counts = rejected.get(f"127.0.0.1:{port}")
+            expect(counts == wanted, f"port {port}: {counts} rejected, not {wanted}")
     finally:
         for job in jobs:
             job[0].send_signal(signal.SIGUSR1)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -222,6 +223,38 @@ TEST_F(UnauthenticatedClients, AreNamedInALineForAllOfThem) {
             fmt::format("weft[here:0] warning path: 1 connection(s) rejected, the last at port {} "
                         "from 127.0.0.1: it does not speak weft's protocol\n",
                         port));
+}
+
+/// The job's own ranks look like this when they call a rank that has few descriptors left.
+TEST_F(UnauthenticatedClients, AreNotAccusedWhenThisProcessLacksDescriptors) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer itself needs descriptors, to look at memory";
+#endif
+  testing::internal::CaptureStderr();
+  {
+    Rank loud(0, kSize, settings().with(Setting::log, "warn"));
+    loud.start(job.addresses());
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = ::dup(STDIN_FILENO);
+    ASSERT_GE(next, 0);
+    ::close(next);
+    // Fewer than a rank leaves free of callers that have said nothing.
+    const rlimit few{static_cast<rlim_t>(next) + 14, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    {
+      RawPeer first(loud.address.connector);
+      RawPeer second(loud.address.connector);
+      EXPECT_TRUE(first.is_closed());
+    }
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(loud.rejected_connections(), 0U);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("this process lacks descriptors: it closed 1 connection(s)"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("rejected"), std::string::npos) << said;
 }
 
 TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {
