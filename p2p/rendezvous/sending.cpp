@@ -40,13 +40,16 @@ Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
   const SessionLock lock(session);
   const auto& offers = session.sender().offers();
   const KeyStep oldest = offers.offers() == 0 ? KeyStep{} : offers.oldest();
+  const std::size_t moving = session.sender().unfetched() - offers.offers();
   if (Status status = session.usable(operation, oldest); !status.ok()) return status;
   return session.failure(
       Code::timeout, operation, oldest,
       formatted(
-          "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
+          "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}{}",
           session.peer().rank, session.peer().host(), mesh_.suspicion(session.peer().rank),
-          session.sender().unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
+          offers.offers(), offers.parked_bytes(),
+          moving == 0 ? "" : formatted(", {} more on the way", moving), what.empty() ? "" : "; ",
+          what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
 

@@ -146,8 +146,8 @@ void Health::given_up_by(int rank, const std::string& why) {
                   .operation = "path",
                   .message = fmt::format("rank {} (host {}, pid {}) has given this rank up: {}",
                                          rank, peer.host(), peer.address.pid, why),
-                  .hint = "check whether this process was stopped, or its network cut; "
-                          "WEFT_DEAD_AFTER is the limit",
+                  .hint = "that rank's output has its reason; if it heard nothing for "
+                          "WEFT_DEAD_AFTER: was this process stopped, or its network cut?",
                   .rank = local_.rank,
                   .peer = rank,
                   .host = peer.host()});

@@ -51,7 +51,8 @@ bool TcpChannel::receive(Rail& rail) noexcept {
                      : rail.in.error() == EBADMSG
                          ? "what came by its connection for data is not what it encrypted"
                          : "its connection for data broke: " + os::words(rail.in.error()),
-          .hint = "does something between the hosts end connections?",
+          .hint = rail.in.error() == EBADMSG ? "something between the hosts changes data"
+                                             : "does something between the hosts end connections?",
           .peer = peer_});
     }
   }
@@ -182,9 +183,8 @@ bool TcpChannel::damaged(const Head& head, std::uint64_t expected, std::uint64_t
           .code = Code::path_failed,
           .operation = "path",
           .message = fmt::format(
-              "what it sent arrived damaged: {} bytes for word {} (sequence "
-              "{}), at offset {} of chunk {:#x}, came with the checksum {:016x} and "
-              "have {:016x}",
+              "what it sent arrived damaged: {} bytes for word {} (sequence {}), at offset {} of "
+              "chunk {:#x}, were sent with the checksum {:016x} and have {:016x} here",
               head.bytes, head.index, head.sequence, head.address, head.key, expected, found),
           .hint = "something between the hosts changes data: cables, a NIC's offloads, memory",
           .peer = peer_}));

@@ -48,7 +48,7 @@ CongestionControl::CongestionControl(std::string_view asked)
 CongestionControl::CongestionControl(std::string_view asked, const std::string& system,
                                      const Takes& takes) {
   if (asked == "system") return;
-  if (asked != "auto") {
+  if (asked != "auto" && !asked.empty()) {
     if (takes(std::string(asked))) {
       name_ = asked;
       return;

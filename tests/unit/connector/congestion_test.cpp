@@ -35,6 +35,8 @@ TEST(CongestionControls, AreTheSystemsUnlessThatPaces) {
   EXPECT_EQ(choose("auto", "cubic", {"cubic", "reno"}).name, "");
   EXPECT_EQ(choose("auto", "dctcp", {"cubic", "reno"}).name, "");
   EXPECT_EQ(choose("auto", "cubic", {"cubic", "reno"}).log, "");
+  EXPECT_EQ(choose("", "cubic", {"cubic", "reno"}).log, "") << "an empty setting is no setting";
+  EXPECT_EQ(choose("", "bbr", {"bbr", "cubic"}).name, "cubic");
   EXPECT_EQ(choose("auto", "bbr", {"bbr", "cubic", "reno"}).name, "cubic");
   EXPECT_EQ(choose("auto", "bbr2", {"bbr2", "reno"}).name, "reno");
   EXPECT_NE(
