@@ -184,10 +184,13 @@ class [[nodiscard]] WEFT_API Plan {
   /// Never blocks.
   bool test() noexcept;
   /// Waits for the operation to end. A timeout leaves the operation alive and names the ranks that
-  /// have not entered. Other errors end the whole group: peer_failed, peer_left, mismatch (ranks
-  /// called different operations; the text has both calls), cancelled. If the error's text says
-  /// that tensors stay lent, call Collectives::settle() before touching them. Also bad_argument
-  /// (not started), forked.
+  /// have not entered, or, if this rank has heard from all that it waits for, the ranks whose parts
+  /// are late. Between hosts a rank that has not entered is one that did not answer when it was
+  /// asked, at the latest 50 ms, or an eighth of the deadline, before the end; of a deadline that
+  /// has passed already, the text names the ranks that this one waits for. Other errors end the
+  /// whole group: peer_failed, peer_left, mismatch (ranks called different operations; the text has
+  /// both calls), cancelled. If the error's text says that tensors stay lent, call
+  /// Collectives::settle() before touching them. Also bad_argument (not started), forked.
   Status wait(Deadline deadline = {}) noexcept;
   /// start(), then wait().
   Status run(Deadline deadline = {}) noexcept;

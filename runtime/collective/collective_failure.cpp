@@ -163,27 +163,6 @@ std::string CollectiveGroup::named(std::span<const int> ranks) const {
   return text;
 }
 
-Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
-  return weft::refuse(Code::timeout, [&] {
-    std::vector<int> late;
-    for (const int r : awaited(call)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
-    const int first = late.empty() ? -1 : late.front();
-    return ErrorDetail{
-        .code = Code::timeout,
-        .operation = call.task.signature.text(),
-        .message = fmt::format(
-            "call {} of the group: {}", call.number,
-            late.empty() ? "this rank has not done its part yet"
-            : late.size() == 1
-                ? fmt::format("rank {}{} has not done its part", first, mesh_.suspicion(first))
-                : fmt::format("ranks {} have not done theirs", named(late))),
-        .hint = "look at what that rank is doing; raise the deadline with WEFT_TIMEOUT",
-        .rank = local_.rank,
-        .peer = first,
-        .host = first < 0 ? std::string() : mesh_.peer(first).host()};
-  });
-}
-
 void CollectiveGroup::mismatch(std::uint64_t number, int other, const Signature& theirs) noexcept {
   const Signature& own = called(number);
   disagree(name(own.kind), other, text_or_empty([&] {

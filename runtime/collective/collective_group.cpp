@@ -34,7 +34,8 @@ CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, Collect
       table_(table),
       ranks_(std::move(ranks)),
       id_(id),
-      me_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), local.rank) - ranks_.begin())) {}
+      me_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), local.rank) - ranks_.begin())),
+      news_(static_cast<int>(ranks_.size())) {}
 
 std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
   auto planned = std::make_shared<PlannedCall>();
@@ -74,19 +75,21 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
                          .rank = local_.rank};
     });
   if (mesh_.gone_count() != 0 && !failed()) [[unlikely]] {
-    const Status gone = gone_failure(numbered_ + 1);
+    const Status gone = gone_failure(numbered() + 1);
     if (!gone.ok()) fail(gone);
   }
   if (failed()) [[unlikely]] {
     call->end(failure_of(*call));
     return call->status;
   }
-  call->number = ++numbered_;
-  called_[numbered_ % kCallsKept] = call->task.signature;
+  call->number = numbered() + 1;
+  numbered_.store(call->number, std::memory_order_relaxed);
+  Called& called = called_[call->number % kCallsKept];
+  called.signature = call->task.signature;
   history_ = (history_ ^ call->fingerprint) * 0xff51afd7ed558ccd;
   history_ ^= history_ >> 32;
   call->mark = static_cast<std::uint32_t>(history_) | 1U;
-  marks_[numbered_ % kCallsKept] = call->mark;
+  called.mark = call->mark;
   call->status = {};
   call->awaited = 0;
   call->step = 0;
@@ -164,12 +167,17 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
     end = local_.waiter.wait(ended, is_broken, deadline);
   } else {
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    const Deadline last = before_grace(until);  // the answers to the last question take time
     auto quiet = std::min<std::chrono::nanoseconds>(kQuiet, until.left() / 4);
     for (std::size_t nth = 0;; ++nth, quiet *= 2) {
-      end = local_.waiter.wait(ended, is_broken,
-                               until.left() > quiet ? Deadline::after(quiet) : until);
-      if (end != p2p::WaitEnd::timeout || until.passed()) break;
+      end =
+          local_.waiter.wait(ended, is_broken, last.left() > quiet ? Deadline::after(quiet) : last);
+      if (end != p2p::WaitEnd::timeout || last.passed()) break;
       say_who_waits(nth);
+    }
+    if (end == p2p::WaitEnd::timeout && !until.passed()) {
+      ask_all();
+      end = local_.waiter.wait(ended, is_broken, until);
     }
   }
   if (end == p2p::WaitEnd::timeout) return late(call);
@@ -178,98 +186,6 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
     give_up(deadline.is_default() ? patience() : std::min(deadline.when(), patience()));
   }
   return call.status;
-}
-
-void CollectiveGroup::say_who_waits(std::size_t nth) noexcept {
-  constexpr std::size_t kSome = 8;
-  if (queued_ == 0) return;
-  const PlannedCall& call = *queue_[0];
-  try {
-    std::vector<int> ranks;
-    const std::vector<int> late = awaited(call);
-    for (std::size_t i = 0; i < std::min(kSome, late.size()); ++i)
-      ranks.push_back(ranks_[static_cast<std::size_t>(late[(nth * kSome + i) % late.size()])]);
-    CollectiveMessage message{.what = CollectiveMessage::What::waits, .group = id_};
-    message.number = call.number;
-    message.mark = call.mark;
-    message.signature = call.task.signature;
-    table_.tell(ranks, message);
-  } catch (const std::bad_alloc&) {
-    return;  // the next round of say_who_waits() tells them
-  }
-}
-
-void CollectiveGroup::hear(int rank, const CollectiveMessage& waits) noexcept {
-  const auto place = std::ranges::find(ranks_, rank) - ranks_.begin();
-  const Heard heard{static_cast<int>(place), waits.number, waits.mark, waits.signature};
-  if (heard.from == size()) return;
-  const std::lock_guard lock(heard_mutex_);
-  const auto found = std::ranges::find(heard_, heard.from, &Heard::from);
-  try {
-    found == heard_.end() ? heard_.push_back(heard) : void(*found = heard);
-  } catch (const std::bad_alloc&) {
-    return;  // the peer repeats its message
-  }
-  has_heard_.store(true);
-}
-
-void CollectiveGroup::hear_closed(int rank) noexcept {
-  const auto place = static_cast<int>(std::ranges::find(ranks_, rank) - ranks_.begin());
-  if (place == size()) return;
-  const std::lock_guard lock(heard_mutex_);
-  try {
-    if (std::ranges::find(closed_by_, place) == closed_by_.end()) closed_by_.push_back(place);
-  } catch (const std::bad_alloc&) {
-    return;  // this rank asks again
-  }
-  has_heard_.store(true);
-}
-
-void CollectiveGroup::check_closed() noexcept {
-  int gone = -1;
-  {
-    const std::lock_guard lock(heard_mutex_);
-    if (failed() || queued_ == 0) return;
-    for (const int member : closed_by_)
-      if (needs_more(*queue_[0], member)) gone = member;
-  }
-  if (gone < 0) return;
-  const int rank = ranks_[static_cast<std::size_t>(gone)];
-  const Status why = weft::refuse(Code::closed, [&] {
-    return ErrorDetail{
-        .operation = name(queue_[0]->task.kind()),
-        .message = fmt::format("rank {} has closed the group and makes no further call", rank),
-        .hint = "all ranks of a group must call the same operations in the same order",
-        .peer = rank,
-        .host = mesh_.peer(rank).host()};
-  });
-  tell_failure(why);
-  fail(why);
-}
-
-// A call that this rank has not made yet is compared later. A call older than kCallsKept is not
-// compared.
-void CollectiveGroup::compare_heard() noexcept {
-  Heard other;
-  {
-    const std::lock_guard lock(heard_mutex_);
-    std::erase_if(heard_, [&](const Heard& heard) {
-      if (heard.number > numbered_) return false;
-      const bool is_known = heard.number > 0 && numbered_ - heard.number < kCallsKept;
-      if (is_known && (called(heard.number) != heard.signature ||
-                       marks_[heard.number % kCallsKept] != heard.mark))
-        other = heard;
-      return true;
-    });
-    keeps_heard_ = !heard_.empty() || !closed_by_.empty();
-    has_heard_.store(false);
-  }
-  check_closed();
-  if (other.from < 0) return;
-  if (called(other.number) != other.signature)
-    mismatch(other.number, other.from, other.signature);
-  else
-    mismatch_before(other.number, other.from);
 }
 
 Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept {

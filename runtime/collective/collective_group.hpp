@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "p2p/progress/progress_registry.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "runtime/collective/collective_messages.hpp"
+#include "runtime/collective/entry_news.hpp"
 #include "runtime/collective/planned_call.hpp"
 
 namespace weft::detail {
@@ -65,6 +67,10 @@ class CollectiveGroup : public p2p::Progressable {
   void fail(const Status& why) noexcept;
   /// Progress thread: `rank` has reported the call in which it waits.
   void hear(int rank, const CollectiveMessage& waits) noexcept;
+  /// Progress thread: `rank` has said that it has entered a call.
+  void hear_entered(int rank, const CollectiveMessage& message) noexcept;
+  /// Progress thread: the answer to `waits` if this rank has entered that call.
+  std::optional<CollectiveMessage> answer(const CollectiveMessage& waits) const noexcept;
   /// Progress thread: `rank` has closed the group, or has never opened it.
   void hear_closed(int rank) noexcept;
 
@@ -87,6 +93,8 @@ class CollectiveGroup : public p2p::Progressable {
   virtual std::vector<int> awaited(const PlannedCall& call) const = 0;
   /// True if a waiting rank can see the calls that the others have made.
   virtual bool sees_calls() const noexcept = 0;
+  /// True if a part of the oldest call has come from this member.
+  virtual bool has_part_of(const PlannedCall&, int /*member*/) const noexcept { return false; }
   /// Tells the others that this rank has given up every call so far.
   virtual void stop() noexcept = 0;
   /// Index of a member that may still touch the tensors of a call that was given up; -1: no member.
@@ -108,7 +116,7 @@ class CollectiveGroup : public p2p::Progressable {
   /// Signatures of this rank's last kCallsKept calls.
   static constexpr std::uint64_t kCallsKept = 8;
   const Signature& called(std::uint64_t number) const noexcept {
-    return called_[number % kCallsKept];
+    return called_[number % kCallsKept].signature;
   }
   /// all_to_all: fails the group, because `other`'s part for this rank has an unexpected size.
   void unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
@@ -120,7 +128,7 @@ class CollectiveGroup : public p2p::Progressable {
   std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {
     return {queue_.data(), queued_};
   }
-  std::uint64_t numbered() const noexcept { return numbered_; }
+  std::uint64_t numbered() const noexcept { return numbered_.load(std::memory_order_relaxed); }
 
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
@@ -147,7 +155,19 @@ class CollectiveGroup : public p2p::Progressable {
   /// Tells up to 8 of the awaited members which call this rank waits in, others each time (`nth`).
   /// Two ranks may otherwise wait for each other without seeing that they disagree, about the root,
   /// for example.
-  void say_who_waits(std::size_t nth) noexcept;
+  void say_who_waits(std::size_t nth) noexcept { ask(kSome, nth); }
+  void ask_all() noexcept { ask(ranks_.size(), 0); }
+  /// Tells `most` of the awaited members, and notes whom this rank misses.
+  void ask(std::size_t most, std::size_t nth) noexcept;
+  static constexpr std::size_t kSome = 8;
+  bool has_entered(const PlannedCall& call, int member) const noexcept {
+    return has_part_of(call, member) || news_.has_entered(member, call.number);
+  }
+  /// The members (indices) that have not entered the oldest call, as far as this rank has heard:
+  /// those that it has asked without an answer, and those that others miss. Throws std::bad_alloc.
+  std::vector<int> absent(const PlannedCall& call) const;
+  /// Names `members`, as many as fit.
+  void list_absent(CollectiveMessage& message, std::span<const int> members) const noexcept;
   void compare_heard() noexcept;
   /// Fails the group if the first call needs a member that has closed it.
   void check_closed() noexcept;
@@ -166,6 +186,8 @@ class CollectiveGroup : public p2p::Progressable {
   Status failure_of(const PlannedCall& call) const noexcept;
   bool broken() const noexcept;
   Status late(const PlannedCall& call) const noexcept;
+  /// Why the call has not ended, and the ranks that this names. Throws std::bad_alloc.
+  std::string lateness(const PlannedCall& call, std::vector<int>& ranks) const;
   /// Begins to end every call in progress: tells the others.
   void break_off() noexcept;
   /// Ends every call in progress, by `until`. A call whose tensors another rank may still touch by
@@ -184,7 +206,7 @@ class CollectiveGroup : public p2p::Progressable {
   Status with_loan(const PlannedCall& call, const Status& why) const noexcept;
 
   std::atomic<std::uint64_t> bytes_copied_{0};
-  std::uint64_t numbered_ = 0;  ///< calls started
+  std::atomic<std::uint64_t> numbered_{0};  ///< calls started
   std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
   std::size_t queued_ = 0;
   struct Loan {
@@ -192,10 +214,13 @@ class CollectiveGroup : public p2p::Progressable {
     int to = -1;  ///< index of the member that may touch the tensors
   };
   std::array<Loan, kUnderWay> loans_;  ///< enough, because a group gives up only once
-  std::array<Signature, kCallsKept> called_{};
-  std::array<std::uint32_t, kCallsKept> marks_{};  ///< of the same calls as `called_`
-  struct Heard {                                   ///< the call in which another rank waits
-    int from = -1;                                 ///< index of the member
+  struct Called {
+    Signature signature{};
+    std::uint32_t mark = 0;
+  };
+  std::array<Called, kCallsKept> called_{};  ///< this rank's last calls
+  struct Heard {                             ///< the call in which another rank waits
+    int from = -1;                           ///< index of the member
     std::uint64_t number = 0;
     std::uint32_t mark = 0;
     Signature signature{};
@@ -205,7 +230,8 @@ class CollectiveGroup : public p2p::Progressable {
   std::vector<int> closed_by_;          ///< members that have closed the group
   std::atomic<bool> has_heard_{false};  ///< an entry of `heard_` can be compared now
   bool keeps_heard_ = false;            ///< `heard_` has calls that this rank has not made yet
-  std::uint64_t history_ = 0;           ///< hash of all calls so far
+  EntryNews news_;
+  std::uint64_t history_ = 0;  ///< hash of all calls so far
   Stint stint_;
   bool stint_over_ = false;  ///< the stint ended before the work did
   Clock::time_point disconnected_at_ = Clock::time_point::max();

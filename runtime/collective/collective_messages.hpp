@@ -1,6 +1,8 @@
 // Control messages of groups. The steady path sends none of them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "p2p/slot/attach/slot_messages.hpp"
@@ -14,12 +16,14 @@ namespace weft::detail {
 struct CollectiveMessage {
   static constexpr p2p::MessageType kType = p2p::MessageType::collective;
   enum class What : std::uint32_t {
-    open,    ///< this rank opens the group: `list`, `number`, `step`, `missing`, `text`
-    shared,  ///< the descriptor of a chunk precedes this message: poll again
-    failed,  ///< the group has failed: `code` and `text`
-    closed,  ///< this rank touches no other rank's area any more
-    waits,   ///< this rank waits for the receiver's part of a call: `number`, `mark`, `signature`
-    gave_up  ///< this rank's open() has failed: `list`, `number`, `code`, `peer`, `text`
+    open,     ///< this rank opens the group: `list`, `number`, `step`, `missing`, `text`
+    shared,   ///< the descriptor of a chunk precedes this message: poll again
+    failed,   ///< the group has failed: `code` and `text`
+    closed,   ///< this rank touches no other rank's area any more
+    waits,    ///< this rank waits for the receiver's part of a call: `number`, `mark`, `signature`,
+              ///< `absent`
+    gave_up,  ///< this rank's open() has failed: `list`, `number`, `code`, `peer`, `text`
+    entered   ///< answers `waits`: this rank has entered that call: `number`, `absent`
   };
 
   p2p::MessageType type = kType;
@@ -41,8 +45,18 @@ struct CollectiveMessage {
       -1;  ///< of kWaits, kAbsent: a rank that has not opened the group; -1: not known
   std::uint64_t list = 0;  ///< of `open`, `gave_up`: hash of the group's ranks
   Signature signature{};
+  /// Of `waits`, `entered`: ranks that have not entered the call, as far as the sender knows; -1
+  /// where there are fewer.
+  static constexpr std::size_t kMostAbsent = 8;
+  std::array<std::int32_t, kMostAbsent> absent = no_ranks();
   Choices choices{};  ///< of `open`: those of the group's first rank, if the sender knows them
   p2p::FixedText<1024> text{};
+
+  static constexpr std::array<std::int32_t, kMostAbsent> no_ranks() noexcept {
+    std::array<std::int32_t, kMostAbsent> ranks{};
+    ranks.fill(-1);
+    return ranks;
+  }
 };
 static_assert(sizeof(CollectiveMessage) <= p2p::Channel::kMaxMessage);
 

@@ -171,7 +171,12 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
                                             .peer = message->peer}));
       break;
     case What::waits:
-      if (group.here) group.here->hear(peer.rank, *message);
+      if (!group.here) break;
+      group.here->hear(peer.rank, *message);
+      if (const auto answer = group.here->answer(*message)) letters.push_back({peer.rank, *answer});
+      break;
+    case What::entered:
+      if (group.here) group.here->hear_entered(peer.rank, *message);
       break;
     case What::closed:
       group.closed.insert(peer.rank);

@@ -56,6 +56,11 @@ class ScheduleRun {
     const std::size_t place = schedule_.place(peer);
     return place < ends_.size() && ends_[place].taken < ends_[place].takes.size();
   }
+  /// True if a piece of this execution has come from `peer`.
+  bool has_part_of(int peer) const noexcept {
+    const std::size_t place = schedule_.place(peer);
+    return place < ends_.size() && ends_[place].was_greeted;
+  }
   /// True if data is still to be sent to `peer`.
   bool sends_to(int peer) const noexcept {
     const std::size_t place = schedule_.place(peer);

@@ -47,6 +47,7 @@ class SlotGroup final : public CollectiveGroup {
   Status gone_failure(std::uint64_t number) const noexcept override;
   std::vector<int> awaited(const PlannedCall& call) const override;
   bool sees_calls() const noexcept override { return false; }
+  bool has_part_of(const PlannedCall& call, int member) const noexcept override;
   void stop() noexcept override {}
   int toucher(const PlannedCall& call) noexcept override;
   bool needs_more(const PlannedCall& call, int member) noexcept override;

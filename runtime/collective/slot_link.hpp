@@ -114,6 +114,10 @@ class SlotLink {
   /// sends alone, is not read any more.
   bool has_sent(std::size_t piece) noexcept;
   bool taken() const noexcept { return taking_.piece_schedule.over() && !held_; }
+  /// True if a piece of this call has come. Requires expect() with what the link takes.
+  bool has_part() const noexcept {
+    return !taking_.piece_schedule.over() && !taking_.piece_schedule.next().headed;
+  }
   /// True if a piece has arrived that is not released yet.
   bool at_hand() noexcept { return held_ || has_come(); }
   /// True if no put is outstanding.

@@ -118,6 +118,11 @@ bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
   return partner != nullptr && partner->widths.takes;
 }
 
+bool SlotGroup::has_part_of(const PlannedCall& call, int member) const noexcept {
+  if (call.between.rounds) return call.between.rounds->has_part_of(member);
+  return link(member) != nullptr && link(member)->has_part();
+}
+
 bool SlotGroup::sends_to(const PlannedCall& call, int rank) const noexcept {
   if (call.between.rounds) return call.between.rounds->sends_to(rank);
   if (link(rank) != nullptr) return !link(rank)->all_put();

@@ -121,6 +121,59 @@ TEST(CollectiveFailure, ATimeoutNamesTheLateRankAndLeavesThePlanAlive) {
   });
 }
 
+/// Rank 1 alone is absent. Ranks that exchange nothing with it name it too, and no rank that has
+/// entered.
+TEST(CollectiveFailure, ATimeoutBetweenHostsNamesTheAbsentRankAndNoOther) {
+  constexpr int kRanks = 5;
+  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::ring}) {
+    Meeting meeting(kRanks);
+    run_on(kRanks, settings().with(Setting::fabric, "tcp"), [&](World& world) {
+      Collectives group = Collectives::open(world);
+      const Tensor tensor = world.allocate(DType::i32, {1000});
+      for (auto& value : tensor.as<std::int32_t>()) value = 1;
+      Call call = all_reduce(tensor, Reduction::sum);
+      call.algorithm = algorithm;
+      Plan plan = group.plan(call);
+      if (world.rank() != 1) {
+        ASSERT_TRUE(plan.start().ok());
+        const Status late = plan.wait(Deadline::after(std::chrono::milliseconds(600)));
+        EXPECT_EQ(late.code(), Code::timeout);
+        EXPECT_EQ(late.detail().peer, 1) << late.text();
+        EXPECT_TRUE(contains(late.text(), "rank 1 has not entered it")) << late.text();
+      }
+      meeting.wait();
+      ASSERT_TRUE((world.rank() == 1 ? plan.run() : plan.wait()).ok());
+      EXPECT_EQ(tensor.as<std::int32_t>().back(), kRanks);
+    });
+  }
+}
+
+/// Rank 1 has begun the call, and makes no further progress on it.
+TEST(CollectiveFailure, ATimeoutBetweenHostsBlamesNoRankThatHasEnteredForItsAbsence) {
+  constexpr int kRanks = 3;
+  Meeting meeting(kRanks);
+  run_on(kRanks, settings().with(Setting::fabric, "tcp"), [&](World& world) {
+    Collectives group = Collectives::open(world);
+    const Tensor tensor = world.allocate(DType::i32, {300'000});
+    for (auto& value : tensor.as<std::int32_t>()) value = 1;
+    Call call = all_reduce(tensor, Reduction::sum);
+    call.algorithm = Algorithm::direct;
+    Plan plan = group.plan(call);
+    ASSERT_TRUE(plan.start().ok());
+    meeting.wait();
+    if (world.rank() != 1) {
+      const Status late = plan.wait(Deadline::after(std::chrono::milliseconds(300)));
+      EXPECT_EQ(late.code(), Code::timeout);
+      EXPECT_EQ(late.detail().peer, 1) << late.text();
+      EXPECT_TRUE(contains(late.text(), "rank 1 has entered it, but its part is late"))
+          << late.text();
+    }
+    meeting.wait();
+    ASSERT_TRUE(plan.wait().ok());
+    EXPECT_EQ(tensor.as<std::int32_t>().back(), kRanks);
+  });
+}
+
 TEST(CollectiveFailure, APlanThatGoesWhileUnderWayEndsTheGroupForAll) {
   Meeting meeting(2);
   run_on(2, [&](World& world) {
