@@ -66,19 +66,21 @@ bool Chaos::signal(int rank, int number) {
   return ::syscall(SYS_pidfd_send_signal, found->second.pidfd.get(), number, nullptr, 0) == 0;
 }
 
-void Chaos::cut(int rank, bool mend) {
+bool Chaos::cut(int rank, bool mend) {
   const int pid = ranks_.ranks.at(rank).pid;
   if (cut_.command.empty() && shares_own_network(pid)) {
     if (!mend) say_(fmt::format("rank {} is not cut: it is in this network namespace", rank));
-    return;
+    return false;
   }
   const std::string command =
       fmt::format("export CHAOS_ACTION={} CHAOS_RANK={} CHAOS_PID={}; {}", mend ? "mend" : "cut",
                   rank, pid, cut_.command.empty() ? nft_command(pid, mend) : cut_.command);
   // NOLINTNEXTLINE(concurrency-mt-unsafe,cert-env33-c): the user's own command, by one thread
-  if (const int status = std::system(command.c_str()); status != 0)
+  const int status = std::system(command.c_str());
+  if (status != 0)
     say_(fmt::format("the command to {} rank {} failed with status {}", mend ? "reconnect" : "cut",
                      rank, status));
+  return status == 0;
 }
 
 void Chaos::begin(const Step& step, Moment now) {
@@ -89,8 +91,10 @@ void Chaos::begin(const Step& step, Moment now) {
   const int number = step.fault == Fault::kill ? SIGKILL : SIGSTOP;
   const bool there = step.fault == Fault::cut ? signal(step.rank, 0) : signal(step.rank, number);
   if (!there) return say_(fmt::format("{} has ended: no {}", who, name(step.fault)));
-  if (step.fault == Fault::cut) cut(step.rank, false);
-  say_(fmt::format("{} {}", name(step.fault), who));
+  const bool began = step.fault != Fault::cut || cut(step.rank, false);
+  // A command that failed may have cut the rank off in part: it is reconnected later all the same.
+  if (!began && cut_.command.empty()) return;
+  if (began) say_(fmt::format("{} {}", name(step.fault), who));
   if (step.fault != Fault::kill)
     lasting_.push_back({.step = step,
                         .until = now + (at(step.for_s) - began_),

@@ -46,7 +46,8 @@ class Chaos {
   void end(const Lasting& lasting);
   Moment keep_slow(Lasting& lasting, Moment now);
   bool signal(int rank, int number);
-  void cut(int rank, bool mend);
+  /// False, after a line that says why, if it did not happen.
+  bool cut(int rank, bool mend);
   Moment at(double seconds) const;
 
   std::vector<Step> plan_;  ///< remaining steps

@@ -133,6 +133,7 @@ void add_options(CLI::App& app, Wanted& wanted) {
       ->check(CLI::PositiveNumber);
   app.add_option("--ranks", plan.ranks, "Only these ranks, such as 1,3")
       ->delimiter(',')
+      ->allow_extra_args(false)  // or it would take the "--" before the command
       ->check(CLI::NonNegativeNumber);
   app.add_option("--cut-command", wanted.cut.command,
                  "Shell command that cuts a rank off, run with CHAOS_ACTION=cut, later with "

@@ -125,8 +125,9 @@ def check_bad_use(tmp):
     expect(lost.returncode == 2 and "No space left" in lost.stderr, f"a lost output: {lost}")
     error = tool("weft-chaos", "--cut", "--", "true", status=2)
     expect("--cut-command" in error and error.count("\n") == 1, error)
-    error = tool("weft-chaos", "--", "/no/such/launcher", status=2)
-    expect("No such file" in error, error)
+    for ranks in [], ["--ranks", "1"], ["--ranks", "0,2"]:
+        error = tool("weft-chaos", *ranks, "--", "/no/such/launcher", "-n", "4", status=2)
+        expect("No such file" in error, error)
 
 
 def check_chaos(mpirun, program, tmp):
