@@ -80,7 +80,8 @@ int drive(int argc, char** argv) {
     if (plan.run.benchmark.empty()) throw CLI::RequiredError("benchmark");
     for (const std::string& word : sizes) plan.run.sizes.push_back(size_of_word(word));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    throw BadOption(error.what());
   }
 
   const Results results = run(plan);
@@ -104,6 +105,9 @@ int drive(int argc, char** argv) {
 int main(int argc, char** argv) try {
   const bool is_worker = argc > 1 && std::string_view(argv[1]) == "--worker";
   return is_worker ? work(parse_run(argc, argv)) : drive(argc, argv);
+} catch (const weft::bench::BadOption& error) {
+  fmt::print(stderr, "weft-bench: {}\n", error.what());
+  return 2;
 } catch (const std::exception& error) {
   fmt::print(stderr, "weft-bench: {}\n", error.what());
   return 1;

@@ -91,7 +91,8 @@ Description collective(std::string_view name, std::string_view what) {
           .memory = of_all_ranks,
           .peers = {"openmpi", "mpich", "gloo"},
           .moves_bytes = moves,
-          .is_collective = true};
+          .is_collective = true,
+          .between_hosts = true};
 }
 
 const std::vector<Description>& all() {
@@ -177,7 +178,8 @@ const std::vector<Description>& all() {
          .multiple_of = sizeof(float),
          .memory = eight_times,
          .budget_factor = 2,
-         .peers = {"zeromq", "grpc"}},
+         .peers = {"zeromq", "grpc"},
+         .between_hosts = true},
         {.name = kPsGroup,
          .what = "a step of 4 workers with 2 servers; limit: the loads and stores on two ranks",
          .sizes = {kMi, 16 * kMi, 64 * kMi},
@@ -205,7 +207,8 @@ const std::vector<Description>& all() {
          .multiple_of = kRowBytes,
          .memory = ten_million_rows,
          .budget_factor = 5,
-         .peers = {"grpc"}},
+         .peers = {"grpc"},
+         .between_hosts = true},
         {.name = kGraphReplay,
          .what =
              "the same steps as dataflow graphs, by each way of their edges; limit: a bare loop",
@@ -226,7 +229,8 @@ const std::vector<Description>& all() {
          .multiple_of = sizeof(float),
          .memory = six_times,
          .budget_factor = 2,
-         .peers = {"grpc"}},
+         .peers = {"grpc"},
+         .between_hosts = true},
         {.name = kSendRecv,
          .what = "a message there and back; limit: a flag and a copy out of shared memory",
          .sizes = {8, 64, kKi, 4 * kKi, 8 * kKi, 64 * kKi, kMi, 4 * kMi},
@@ -265,7 +269,8 @@ const std::vector<Description>& all() {
          .most = 16 * kMi,
          .memory = sixteen_ways,
          .budget_factor = 2,
-         .peers = {"openmpi", "iperf3"}},
+         .peers = {"openmpi", "iperf3"},
+         .between_hosts = true},
 #if defined(WEFT_HAS_VERBS)
         {.name = kRdma,
          .what =
@@ -277,7 +282,8 @@ const std::vector<Description>& all() {
          .memory = sixteen_ways,
          .budget_factor = 2,
          .peers = {"perftest"},
-         .has_perftest = true},
+         .has_perftest = true,
+         .between_hosts = true},
 #endif
   };
   return benchmarks;
@@ -293,18 +299,18 @@ const Description& description_of(std::string_view name) {
     if (benchmark.name == name) return benchmark;
     names.push_back(benchmark.name);
   }
-  throw std::runtime_error(
+  throw BadOption(
       fmt::format("no benchmark is called '{}'; there are {}", name, fmt::join(names, ", ")));
 }
 
 void check_sizes(const Description& benchmark, std::span<const std::size_t> sizes) {
   for (const std::size_t size : sizes) {
     if (size == 0 || size > benchmark.most)
-      throw std::runtime_error(fmt::format("--sizes: {} takes 1 to {} bytes, not {}",
-                                           benchmark.name, benchmark.most, size));
+      throw BadOption(fmt::format("--sizes: {} takes 1 to {} bytes, not {}", benchmark.name,
+                                  benchmark.most, size));
     if (size % benchmark.multiple_of != 0)
-      throw std::runtime_error(fmt::format("--sizes: {} takes multiples of {} bytes, not {}",
-                                           benchmark.name, benchmark.multiple_of, size));
+      throw BadOption(fmt::format("--sizes: {} takes multiples of {} bytes, not {}", benchmark.name,
+                                  benchmark.multiple_of, size));
   }
 }
 

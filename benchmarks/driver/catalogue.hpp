@@ -3,11 +3,18 @@
 
 #include <cstddef>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace weft::bench {
+
+/// A command line that makes no sense.
+class BadOption : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct Description {
   std::string_view name;
@@ -26,6 +33,7 @@ struct Description {
   bool moves_bytes = true;        ///< so that bytes by time mean something
   bool has_readers = false;       ///< run with every number of readers asked for
   bool is_collective = false;     ///< run with every number of ranks asked for
+  bool between_hosts = false;     ///< works without memory that its ranks share
   std::vector<int> ranks = {2};   ///< of a run; a collective's where none are asked for
   bool sizes_in_one_run = false;  ///< else a run for each, unless they are --quick
 };
@@ -33,10 +41,10 @@ struct Description {
 /// All benchmarks, in the order in which they are listed.
 std::span<const Description> catalogue();
 
-/// Throws std::runtime_error, with the list of names, if `name` is not one of them.
+/// Throws BadOption, with the list of names, if `name` is not one of them.
 const Description& description_of(std::string_view name);
 
-/// Throws std::runtime_error unless the benchmark can run with each of `sizes`; the error gives the
+/// Throws BadOption unless the benchmark can run with each of `sizes`; the error gives the
 /// reason for the first size that can't.
 void check_sizes(const Description& benchmark, std::span<const std::size_t> sizes);
 

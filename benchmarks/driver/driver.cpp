@@ -157,20 +157,39 @@ std::vector<Program> programs_for(const Plan& plan, const Description& benchmark
   return programs;
 }
 
+/// Throws BadOption if the benchmark's ranks share no memory here but must.
+void check_place(const Description& benchmark) {
+  const char* fabric = std::getenv("WEFT_FABRIC");
+  const bool by_net = fabric != nullptr && std::string_view(fabric) != "auto" &&
+                      std::string_view(fabric) != "shm" && !std::string_view(fabric).empty();
+  if (benchmark.between_hosts || (!by_net && flags_for_hosts(2).empty())) return;
+  std::vector<std::string_view> able;
+  for (const Description& one : catalogue())
+    if (one.between_hosts) able.push_back(one.name);
+  throw BadOption(fmt::format(
+      "{} measures ranks that share memory: it runs neither between hosts nor by --fabric tcp or "
+      "verbs, as {} do",
+      benchmark.name, fmt::join(able, ", ")));
+}
+
 // The numbers of ranks to run: one, those of a collective, or one for each number of readers.
 std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
+  if (!benchmark.is_collective && !plan.ranks.empty())
+    throw BadOption(fmt::format("--ranks: only collectives take it; {} runs on {}", benchmark.name,
+                                benchmark.has_readers
+                                    ? "a rank more than --readers"
+                                    : fmt::format("{} ranks", benchmark.ranks[0])));
   if (benchmark.is_collective) {
     for (const int ranks : plan.ranks)
       if (ranks < 2 || ranks > kMostRanks)
-        throw std::runtime_error(fmt::format("--ranks: 2 to {}, not {}", kMostRanks, ranks));
+        throw BadOption(fmt::format("--ranks: 2 to {}, not {}", kMostRanks, ranks));
     return plan.ranks.empty() ? benchmark.ranks : plan.ranks;
   }
   if (!benchmark.has_readers) return benchmark.ranks;
   std::vector<int> ranks;
   for (const int readers : plan.readers) {
     if (readers < 1 || readers > kMostReaders)
-      throw std::runtime_error(
-          fmt::format("--readers: 1 to {} of them, not {}", kMostReaders, readers));
+      throw BadOption(fmt::format("--readers: 1 to {} of them, not {}", kMostReaders, readers));
     ranks.push_back(readers + 1);
   }
   return ranks;
@@ -235,6 +254,7 @@ Results run(const Plan& plan) {
     (void)Config().with(Setting::fabric, plan.fabric);  // throws where it is none
     ::setenv("WEFT_FABRIC", plan.fabric.c_str(), 1);
   }
+  check_place(benchmark);
   const auto runs = runs_for(plan, benchmark);
   auto programs = programs_for(plan, benchmark);
   for (const int ranks : ranks_for(plan, benchmark))

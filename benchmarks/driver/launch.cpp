@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,8 +42,41 @@ class Catch {
   os::Fd memory_;
 };
 
+/// The signals that ask this process to end, as a descriptor while this exists. The program that
+/// runs is ended first.
+class EndRequests {
+ public:
+  EndRequests() {
+    sigset_t wanted;
+    ::sigemptyset(&wanted);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&wanted, number);
+    ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+    requests_ = os::Fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!requests_) os::throw_system_error("signalfd", "a run");
+  }
+  ~EndRequests() { restore(); }
+  EndRequests(const EndRequests&) = delete;
+  EndRequests& operator=(const EndRequests&) = delete;
+
+  int get() const noexcept { return requests_.get(); }
+  void restore() const noexcept { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  /// Ends this process by the signal that came, if one has.
+  void obey() const {
+    signalfd_siginfo info{};
+    if (::read(requests_.get(), &info, sizeof info) != sizeof info) return;
+    ::signal(static_cast<int>(info.ssi_signo), SIG_DFL);
+    ::raise(static_cast<int>(info.ssi_signo));
+    restore();
+  }
+
+ private:
+  sigset_t before_{};
+  os::Fd requests_;
+};
+
 [[noreturn]] void become(const std::vector<std::string>& words, const Catch& output,
-                         const Catch& errors, pid_t parent) {
+                         const Catch& errors, pid_t parent, const EndRequests& requests) {
+  requests.restore();
   // A launcher ends its ranks at the first signal and abandons them at the second. In a process
   // group of its own it gets exactly one, however this process ends.
   ::setpgid(0, 0);
@@ -67,9 +101,11 @@ int reap(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-bool ended_within(const os::Fd& process, std::chrono::milliseconds limit) {
-  pollfd wanted{process.get(), POLLIN, 0};
-  return ::poll(&wanted, 1, static_cast<int>(limit.count())) > 0;
+/// False at the limit, or once `requests` has a signal.
+bool ended_within(const os::Fd& process, std::chrono::milliseconds limit, int requests = -1) {
+  pollfd wanted[] = {{process.get(), POLLIN, 0}, {requests, POLLIN, 0}};
+  ::poll(wanted, 2, static_cast<int>(limit.count()));
+  return wanted[0].revents != 0;
 }
 
 }  // namespace
@@ -78,15 +114,17 @@ Outcome launch(const std::vector<std::string>& words, std::chrono::seconds limit
   const Catch output;
   const Catch errors;
   const pid_t parent = ::getpid();
+  const EndRequests requests;
   const pid_t child = ::fork();
   if (child < 0) os::throw_system_error("fork", words.front());
-  if (child == 0) become(words, output, errors, parent);
+  if (child == 0) become(words, output, errors, parent, requests);
 
   const os::Fd process = os::pidfd_open(child);
-  if (!ended_within(process, limit)) {
+  if (!ended_within(process, limit, requests.get())) {
     ::kill(child, SIGTERM);  // a launcher then ends its ranks
-    if (!ended_within(process, std::chrono::seconds(5))) ::kill(child, SIGKILL);
+    if (!ended_within(process, std::chrono::seconds(5))) ::kill(-child, SIGKILL);
     reap(child);
+    requests.obey();
     throw std::runtime_error(fmt::format("{} did not end within {} s and was stopped; it said: {}",
                                          words.front(), limit.count(), errors.text()));
   }

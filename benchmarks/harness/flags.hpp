@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -47,11 +48,23 @@ inline void raise_to(FlagLine& line, std::uint64_t sequence) noexcept {
   line.sequence.store(sequence, std::memory_order_release);
 }
 
+/// How long this process waits for a partner at most: 60 s, unless it is set before the first wait.
+void set_patience(std::chrono::nanoseconds limit) noexcept;
+std::chrono::steady_clock::time_point end_of_patience() noexcept;
+/// Ends the process, with a line on stderr.
+[[noreturn]] void end_without_partner() noexcept;
+
+/// Waits for a partner. If the partner is gone, the process ends when its patience does.
 inline void await(const FlagLine& line, std::uint64_t sequence, const Idle& idle) noexcept {
+  std::chrono::steady_clock::time_point end{};  // no wait that polls needs a clock
   for (unsigned polls = 0; line.sequence.load(std::memory_order_acquire) < sequence;) {
     if (++polls < idle.polls) continue;
     idle.act();
     polls = 0;
+    if (end == std::chrono::steady_clock::time_point{})
+      end = end_of_patience();
+    else if (std::chrono::steady_clock::now() > end)
+      end_without_partner();
   }
 }
 

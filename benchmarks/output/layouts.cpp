@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <set>
 #include <stdexcept>
 
@@ -105,10 +104,7 @@ std::string csv(const std::vector<Row>& rows, const Machine& machine) {
 }
 
 void write_csv(const std::string& file, const std::vector<Row>& rows, const Machine& machine) {
-  std::ofstream out(file);
-  out << csv(rows, machine);
-  out.close();
-  if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
+  write_file(file, csv(rows, machine));
 }
 
 }  // namespace weft::bench

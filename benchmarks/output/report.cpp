@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/harness/statistics.hpp"
@@ -188,12 +190,20 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows,
   return whole.dump(1) + "\n";
 }
 
+void write_file(const std::string& file, const std::string& text) {
+  errno = 0;
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  if (!out)
+    throw std::runtime_error(
+        fmt::format("cannot write {}{}", file,
+                    errno == 0 ? "" : ": " + std::generic_category().message(errno)));
+}
+
 void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
                 const Machine& machine) {
-  std::ofstream out(file);
-  out << json(benchmark, rows, machine);
-  out.close();
-  if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
+  write_file(file, json(benchmark, rows, machine));
 }
 
 }  // namespace weft::bench

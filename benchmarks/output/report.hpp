@@ -65,7 +65,9 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows,
 std::string json(const std::string& benchmark, const std::vector<Row>& rows,
                  const Machine& machine);
 
-/// Throws std::runtime_error if the file can't be written.
+/// Throws std::runtime_error, with the reason, if the file can't be written.
+void write_file(const std::string& file, const std::string& text);
+/// Likewise.
 void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
                 const Machine& machine);
 

@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "base/config.hpp"
+#include "benchmarks/harness/flags.hpp"
+
 namespace weft::bench {
 namespace {
 
@@ -54,6 +57,7 @@ std::vector<RunRow> measure(World& world, const RunOptions& options) {
 }  // namespace
 
 int work(const RunOptions& options) try {
+  if (const auto timeout = Config::read().time(Setting::timeout)) set_patience(*timeout);
   World world = World::join();
   if (world.size() != options.ranks)
     throw std::runtime_error(

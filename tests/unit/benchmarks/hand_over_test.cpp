@@ -15,6 +15,18 @@ constexpr Idle kSoonYield{100, [] { std::this_thread::yield(); }};
 constexpr int kReceivers = 3;
 constexpr int kHandOvers = 300;
 
+/// As it is when the launcher was killed.
+TEST(Waits, ForAPartnerThatIsGoneEndTheProcessWithALine) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        set_patience(std::chrono::milliseconds(20));
+        const FlagLine line{};
+        await(line, 1, kSoonYield);
+      },
+      testing::ExitedWithCode(1), "another rank of this benchmark has not gone on for 0.02 s");
+}
+
 TEST(HandOver, TheClockStopsWhenTheLastReceiverHasTheTensor) {
   FlagArea senders{};
   std::array<FlagArea, kReceivers> receivers{};

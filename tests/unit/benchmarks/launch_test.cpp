@@ -1,8 +1,13 @@
 #include "benchmarks/driver/launch.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 namespace weft::bench {
 namespace {
@@ -34,6 +39,35 @@ TEST(Launch, EndsARunThatTakesTooLong) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(launch({"sleep", "30"}, seconds(1)), std::runtime_error);
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(8));
+}
+
+/// So that a benchmark that is ended leaves no rank behind.
+TEST(Launch, EndsItsProgramWhenThisProcessIsToldToEnd) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const std::string script =
+          "echo $$ >/proc/self/fd/" + std::to_string(ends[1]) + "; exec sleep 30";
+      try {
+        (void)launch({"sh", "-c", script}, seconds(20));
+      } catch (const std::runtime_error&) {
+        ::_exit(5);
+      }
+      ::_exit(4);
+    }
+    char text[16] = {};
+    ASSERT_GT(::read(ends[0], text, sizeof text - 1), 0);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    ::kill(child, number);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
+    EXPECT_EQ(::kill(std::atoi(text), 0), -1) << "the program still runs";
+  }
 }
 
 TEST(FindProgram, TakesTheFirstThatIsThere) {

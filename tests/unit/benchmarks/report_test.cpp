@@ -8,6 +8,19 @@
 namespace weft::bench {
 namespace {
 
+TEST(Files, ThatCanNotBeWrittenAreRefusedWithTheReason) {
+  const auto reason = [](const std::string& file) {
+    try {
+      write_file(file, "text");
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("written");
+  };
+  EXPECT_EQ(reason("/dev/full"), "cannot write /dev/full: No space left on device");
+  EXPECT_EQ(reason("/no/such/x"), "cannot write /no/such/x: No such file or directory");
+}
+
 Results two_pairs_with_a_drift() {
   // Both programs take twice as long in the second pair: the ratios must not change.
   return {{1 << 20,
