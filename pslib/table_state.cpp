@@ -142,6 +142,21 @@ Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline 
   else
     insight_.waited(since);
   insight_.reached(worker_->version());
+  return status.code() == Code::peer_left ? with_the_dead(status) : status;
+}
+
+Status TableState::with_the_dead(const Status& status) const noexcept {
+  // A server that can't go on without others that died leaves in order.
+  for (const int server : table_.roles.servers) {
+    const Status dead = world_.alive(std::span(&server, 1));
+    if (dead.code() != Code::peer_failed) continue;
+    return refuse(Code::peer_failed, [&] {
+      ErrorDetail detail = dead.detail();
+      detail.operation = status.detail().operation;
+      detail.message += "; later " + status.detail().message;
+      return detail;
+    });
+  }
   return status;
 }
 

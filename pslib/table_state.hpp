@@ -60,6 +60,9 @@ class TableState {
   template <typename Wait>
   Status receive(const char* operation, std::uint64_t bytes, Deadline deadline,
                  const Wait& wait) noexcept;
+  /// Returns peer_failed with the dead server, if one has died, in place of `status`: a server has
+  /// left.
+  Status with_the_dead(const Status& status) const noexcept;
   void make_synchronous(Deadline deadline);
   void make_asynchronous(Deadline deadline);
   const TableWorker& worker(const char* operation) const;

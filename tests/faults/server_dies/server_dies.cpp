@@ -2,6 +2,8 @@
 // server at a given step, and another once the first one's shards have two replicas again. Each
 // worker prints its final parameters; pushes are the same in every run.
 //   server_dies bsp|ssp|async [STEP MICROSECONDS SERVER]...
+// With a kind such as lost_bsp worker 0 kills all of these servers at the first step: the workers
+// print how their calls end.
 #include <unistd.h>
 
 #include <chrono>
@@ -58,6 +60,9 @@ class Killer {
     steps_ = 0;
   }
   bool has_killed_all() const { return next_ == kills_.size(); }
+  void kill_all_at_once() {
+    for (const std::int64_t process : processes_) ::kill(static_cast<pid_t>(process), SIGKILL);
+  }
 
  private:
   World& world_;
@@ -94,6 +99,20 @@ void train(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& c
     killer.look();
   }
   checks.expect(killer.has_killed_all(), "there was no time for every kill");
+}
+
+/// Trains until too few servers are left.
+void lose(World& world, pslib::Table& table, std::vector<Kill> kills) {
+  table.initialize().or_throw();
+  Killer killer(world, kills);
+  Status status;
+  for (int step = 0; status.ok() && step < kSteps; ++step) {
+    for (const char* name : {"t", "u"}) fill(table.gradient(name).as<float>(), world.rank(), step);
+    if (!kills.empty() && step == kills.front().step) killer.kill_all_at_once();
+    status = table.push_pull();
+  }
+  std::printf("rank %d lost by %s of rank %d: %s\n", world.rank(), name(status.code()),
+              status.detail().peer, status.text().c_str());
 }
 
 void print_final(const pslib::Table& table, int rank) {
@@ -135,15 +154,20 @@ void run(World& world, std::string_view kind, std::vector<Kill> kills, Checks& c
     process.next().value().as<std::int64_t>()[0] = ::getpid();
     process.publish().or_throw();
   }
+  constexpr std::string_view kLost = "lost_";
+  const bool is_lost = kind.starts_with(kLost);
+  if (is_lost) kind.remove_prefix(kLost.size());
   pslib::Table table =
       server.table("model", {{"t", Shape{30'000}}, {"u", Shape{100}}}, options_of(kind));
   if (server.works()) {
     if (world.rank() != 0) kills.clear();
+    if (is_lost) return lose(world, table, std::move(kills));
     work(world, table, std::move(kills), checks);
     return;
   }
   pslib::Table* const tables[] = {&table};
-  server.serve(tables).or_throw();
+  const Status status = server.serve(tables);
+  if (!is_lost) status.or_throw();
 }
 
 }  // namespace

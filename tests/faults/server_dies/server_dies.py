@@ -2,6 +2,8 @@
 a random moment, or a second one once the shards are whole again. Both workers must end with the
 parameters of an undisturbed run of the same pushes, bit for bit.
 
+If two servers are killed at once, some shard is lost: both workers' errors name one of the two.
+
 Usage: server_dies.py [--full] [--runs N] [--twice N] PROGRAM MPIRUN [FLAG ...]
 
 --full, or WEFT_TEST_FULL=1: 200 runs and 50 with a second kill, instead of 3 and 1.
@@ -26,6 +28,15 @@ def finals(command):
 
 def kill(step):
     return [str(step), str(random.randrange(2000)), str(random.randrange(3))]
+
+
+def lose_a_shard(command, kind):
+    kills = ["10", "0", "0", "10", "0", "1"]
+    done = run([*command, f"lost_{kind}", *kills], seconds=120)
+    lost = re.findall(r"rank (\d) lost by (\w+) of rank (\d)", done.stdout)
+    expect(sorted(worker for worker, _, _ in lost) == ["0", "1"], f"{kind}: {done.stdout}")
+    for _, code, rank in lost:
+        expect(code == "peer_failed" and rank in "23", f"{kind}: {done.stdout}")
 
 
 def main():
@@ -57,6 +68,8 @@ def main():
         found, text = finals([*command, kind, *kills])
         if sorted(found) != sorted(expected[kind]):
             raise Failed(f"run {number}: {kind}, kills {kills}: {found}, expected {expected[kind]}:\n{text}")
+    for kind in KINDS if full else ["bsp", "async"]:
+        lose_a_shard(command, kind)
     print(f"{runs} runs with a kill and {twice} with two, {time.monotonic() - began:.0f} s")
 
 
