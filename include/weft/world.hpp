@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,16 @@ namespace detail {
 class WorldState;
 struct AwaitedEnds;
 }  // namespace detail
+
+/// A job without a launcher, for World::join(options). Fields that are left out are taken from the
+/// environment.
+struct JoinOptions {
+  std::optional<int> rank{};  ///< as WEFT_RANK: from 0
+  std::optional<int> size{};  ///< as WEFT_SIZE
+  std::string address{};      ///< as WEFT_ADDR: where rank 0 accepts the others
+  /// The token itself, 32 to 4096 bytes, in place of a file (WEFT_TOKEN_FILE).
+  std::string token{};
+};
 
 /// Handles of several kinds that one thread waits for together (World::wait_any). The caller keeps
 /// lists and handles until the call returns; no other thread may use the handles meanwhile.
@@ -45,6 +56,10 @@ class WEFT_API World {
   /// timeout (names a rank that has not arrived within WEFT_INIT_TIMEOUT), unreachable, exhausted,
   /// system, forked.
   static World join();
+  /// Joins the job that `options` describe, whatever launcher has started this process. With no
+  /// field set: as join(). Several ranks of a job may be threads of one process. Throws Error: as
+  /// join().
+  static World join(const JoinOptions& options);
 
   World() noexcept;
   World(World&&) noexcept;

@@ -49,11 +49,14 @@ std::unique_ptr<Bootstrap> make_alone_bootstrap();
 /// The launcher's PMIx server. Throws Error(bootstrap).
 std::unique_ptr<Bootstrap> make_pmix_bootstrap();
 /// No launcher: rank 0 listens at WEFT_ADDR for the others. Returns when all ranks have arrived.
-/// Throws Error(bad_config | bootstrap | timeout).
-std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config);
+/// `token`: in place of the file WEFT_TOKEN_FILE, unless empty. Throws Error(bad_config | bootstrap
+/// | timeout).
+std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config, std::string_view token = {});
 /// Refuses values of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE that
 /// make_token_bootstrap() would refuse; any of them may be missing. Throws Error(bad_config).
 void check_token_settings(const Config& config);
+/// As make_token_bootstrap(), which a fork of a rank is refused: Error(forked).
+std::unique_ptr<Bootstrap> join_by_token(const Config& config, std::string_view token);
 /// Chooses by WEFT_BOOTSTRAP and by the environment that the launcher has set. Throws
 /// Error(bootstrap) if a launcher started several processes without PMIx: each would be a world of
 /// its own.

@@ -77,6 +77,11 @@ void refuse_fork_of_a_rank() {
 
 std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<AloneBootstrap>(); }
 
+std::unique_ptr<Bootstrap> join_by_token(const Config& config, std::string_view token) {
+  refuse_fork_of_a_rank();
+  return make_token_bootstrap(config, token);
+}
+
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
   const std::string& chosen = config.text(Setting::bootstrap);
   // A setting may be missing, which make_token_bootstrap() reports instead of guessing.
@@ -90,10 +95,7 @@ std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
         .message = "WEFT_RANK, WEFT_SIZE or WEFT_ADDR is set, and a launcher that speaks PMIx "
                    "started this process",
         .hint = "unset them, or choose with WEFT_BOOTSTRAP=pmix or WEFT_BOOTSTRAP=token"});
-  if (chosen == "token" || (chosen == "auto" && has_place)) {
-    refuse_fork_of_a_rank();
-    return make_token_bootstrap(config);
-  }
+  if (chosen == "token" || (chosen == "auto" && has_place)) return join_by_token(config, {});
   if (chosen == "pmix" || launched_by_pmix()) {
     refuse_fork_of_a_rank();
     return make_pmix_bootstrap();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <string>
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
@@ -37,14 +38,35 @@ World WorldAccess::make(const Config& config, WorldParts parts) {
   return World(std::make_unique<detail::WorldState>(config, std::move(parts)));
 }
 
+namespace {
+
+template <typename MakeBootstrap>
+World join_by(const Config& config, const MakeBootstrap& make_bootstrap) {
+  // A rank that can't even be alone does not keep the others waiting in the bootstrap.
+  os::raise_descriptor_limit();
+  detail::require_descriptors(config, {});
+  return WorldAccess::make(
+      config, {.bootstrap = make_bootstrap(), .mapper = std::make_shared<p2p::SegmentMapper>()});
+}
+
+}  // namespace
+
 World World::join() {
   return control_call("join", [] {
     const Config config = Config::read();
-    // A rank that can't even be alone does not keep the others waiting in the bootstrap.
-    os::raise_descriptor_limit();
-    detail::require_descriptors(config, {});
-    return WorldAccess::make(config, {.bootstrap = choose_bootstrap(config),
-                                      .mapper = std::make_shared<p2p::SegmentMapper>()});
+    return join_by(config, [&] { return choose_bootstrap(config); });
+  });
+}
+
+World World::join(const JoinOptions& options) {
+  if (!options.rank && !options.size && options.address.empty() && options.token.empty())
+    return join();
+  return control_call("join", [&] {
+    Config config = Config::read();
+    if (options.rank) config = config.with(Setting::rank, std::to_string(*options.rank));
+    if (options.size) config = config.with(Setting::size, std::to_string(*options.size));
+    if (!options.address.empty()) config = config.with(Setting::addr, options.address);
+    return join_by(config, [&] { return join_by_token(config, options.token); });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/fail.hpp"
@@ -31,7 +32,7 @@ void check_number(const Config& config) {
                 "ranks are numbered from 0 to WEFT_SIZE - 1");
 }
 
-OobAllgather::Setup setup_of(const Config& config) {
+OobAllgather::Setup setup_of(const Config& config, std::string_view token) {
   std::string missing;
   const auto need = [&](bool is_there, const char* variable) {
     if (!is_there) missing += std::string(missing.empty() ? "" : ", ") + variable;
@@ -41,22 +42,24 @@ OobAllgather::Setup setup_of(const Config& config) {
   need(rank.has_value(), "WEFT_RANK");
   need(size.has_value(), "WEFT_SIZE");
   need(!config.text(Setting::addr).empty(), "WEFT_ADDR");
-  need(!config.text(Setting::token_file).empty(), "WEFT_TOKEN_FILE");
+  need(!token.empty() || !config.text(Setting::token_file).empty(), "WEFT_TOKEN_FILE");
   if (!missing.empty())
-    throw_error(
-        Code::bad_config, "join", "a job without a launcher also needs " + missing,
-        "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
+    throw_error(Code::bad_config, "join", "a job without a launcher also needs " + missing,
+                "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every "
+                "rank, or give "
+                "them to World::join(options)");
   check_number(config);
   return {.rank = static_cast<int>(*rank),
           .size = static_cast<int>(*size),
           .address = bootstrap::parse_job_address(config.text(Setting::addr)),
-          .key = bootstrap::read_token(config.text(Setting::token_file))};
+          .key = token.empty() ? bootstrap::read_token(config.text(Setting::token_file))
+                               : bootstrap::given_token(token)};
 }
 
 class TokenBootstrap final : public Bootstrap {
  public:
-  explicit TokenBootstrap(const Config& config)
-      : setup_(setup_of(config)), log_(config, os::host_identity().name, setup_.rank) {
+  TokenBootstrap(const Config& config, std::string_view token)
+      : setup_(setup_of(config, token)), log_(config, os::host_identity().name, setup_.rank) {
     const auto deadline = Deadline::after(config.time(Setting::init_timeout).value());
     allgather_ = setup_.rank == 0 ? bootstrap::serve_oob_allgather(setup_, config, log_, deadline)
                                   : bootstrap::connect_oob_allgather(setup_, deadline);
@@ -134,8 +137,8 @@ void check_token_settings(const Config& config) {
     (void)bootstrap::read_token(file);
 }
 
-std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config) {
-  return std::make_unique<TokenBootstrap>(config);
+std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config, std::string_view token) {
+  return std::make_unique<TokenBootstrap>(config, token);
 }
 
 }  // namespace weft

@@ -50,6 +50,21 @@ void check_guarded(const Named& named, int fd) {
         "a token file must belong to its user or to root");
 }
 
+/// The reason to refuse a token of that length; empty for a good one.
+std::string wrong_length(std::size_t length) {
+  if (length > kTokenMost) return fmt::format("a token of more than {} bytes", kTokenMost);
+  if (length < kTokenLeast)
+    return fmt::format("a token of {} bytes, fewer than {}", length, kTokenLeast);
+  return {};
+}
+
+/// A token without the white space around it.
+std::string_view stripped(std::string_view token) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  token.remove_prefix(std::min(token.find_first_not_of(kSpace), token.size()));
+  return token.substr(0, token.find_last_not_of(kSpace) + 1);
+}
+
 }  // namespace
 
 p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use) {
@@ -70,21 +85,22 @@ p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
-  std::string_view token(content.data(), size);
-  constexpr std::string_view kSpace = " \t\r\n";
-  token.remove_prefix(std::min(token.find_first_not_of(kSpace), token.size()));
-  token = token.substr(0, token.find_last_not_of(kSpace) + 1);
-  if (token.size() < kTokenLeast || token.size() > kTokenMost) {
-    const std::size_t length = token.size();
+  const std::string_view token = stripped({content.data(), size});
+  if (const std::string wrong = wrong_length(token.size()); !wrong.empty()) {
     p2p::wipe(content.data(), content.size());
-    named.refuse(length > kTokenMost
-                     ? fmt::format("a token of more than {} bytes", kTokenMost)
-                     : fmt::format("a token of {} bytes, fewer than {}", length, kTokenLeast),
-                 "draw one: (umask 077; openssl rand -hex 32 > FILE)");
+    named.refuse(wrong, "draw one: (umask 077; openssl rand -hex 32 > FILE)");
   }
   const auto key = p2p::token_key(token, use);
   p2p::wipe(content.data(), content.size());
   return key;
+}
+
+p2p::Identity::Secret given_token(std::string_view token) {
+  token = stripped(token);
+  if (const std::string wrong = wrong_length(token.size()); !wrong.empty())
+    throw_error(Code::bad_config, "join", "the token given: " + wrong,
+                "give the same random token of at least 32 bytes to every rank");
+  return p2p::token_key(token);
 }
 
 }  // namespace weft::bootstrap

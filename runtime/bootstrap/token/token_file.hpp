@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "p2p/transport/auth/token_key.hpp"
 
@@ -16,5 +17,9 @@ inline constexpr std::size_t kTokenMost = 4096;
 /// process's user or to root, and no other user may have access. Throws Error(bad_config), whose
 /// text never contains the token.
 p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use = p2p::TokenUse::ranks);
+
+/// Returns the key derived from a token that a program has given. Throws Error(bad_config), whose
+/// text never contains the token.
+p2p::Identity::Secret given_token(std::string_view token);
 
 }  // namespace weft::bootstrap

@@ -50,6 +50,16 @@ TEST_F(TokenFile, GivesTheSameKeyWhateverTheSpaceAroundIt) {
   EXPECT_NE(read_token(write(kToken + "x")), key);
 }
 
+TEST_F(TokenFile, HasTheKeyOfTheSameTokenInMemory) {
+  EXPECT_EQ(given_token(kToken), read_token(write(kToken)));
+  EXPECT_EQ(given_token(" " + kToken + "\n"), given_token(kToken));
+  for (const std::string& wrong : {std::string("short"), std::string(5000, 'x')}) {
+    const std::string line = refusal([&] { (void)given_token(wrong); });
+    EXPECT_NE(line.find("the token given: a token of"), std::string::npos) << line;
+    EXPECT_EQ(line.find(wrong), std::string::npos) << "the token is in the line";
+  }
+}
+
 TEST_F(TokenFile, IsRefusedWhereOthersMayUseIt) {
   for (const mode_t mode : {0640U, 0604U, 0620U, 0644U, 0601U})
     EXPECT_NE(refusal_of(kToken, mode).find("others than its owner may use it"), std::string::npos)
