@@ -39,6 +39,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL
         COMPONENT dev)
 install(FILES ${PROJECT_SOURCE_DIR}/bindings/c/include/weft.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/c/include/weft/c
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT dev)
 
 set(weft_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weftTargets NAMESPACE weft:: FILE weftTargets.cmake

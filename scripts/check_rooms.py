@@ -22,7 +22,7 @@ runtime/dataflow/execute
 runtime/tool/tune runtime/tool runtime/tool/chaos runtime/tool/status runtime/tool/trace
 pslib/replication pslib/compression pslib/optimizer pslib/checkpoint pslib/insight pslib/table pslib/bsp
 pslib/async pslib/sparse pslib/publication pslib pslib/graph
-bindings/c bindings/c/include bindings/onednn/include/weft bindings/onednn
+bindings/c bindings/c/include bindings/c/include/weft/c bindings/onednn/include/weft bindings/onednn
 """.split()
 # The top: separate programs, which do not include each other.
 TOPS = {

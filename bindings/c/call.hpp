@@ -1,22 +1,31 @@
 // Shared by all C functions: exceptions become codes, and arguments are checked.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/fail.hpp"
 #include "bindings/c/handles.hpp"
 
 namespace weft::c {
 
-/// Keeps the text of this thread's last failing call. Returns `code`.
-weft_code remember(weft_code code, std::string_view text) noexcept;
-weft_code remember(const Status& status);
+/// Keeps the failure as this thread's last one. Returns its code. `status` must not be ok.
+weft_code remember(const Status& status) noexcept;
+/// The same under a code of this API.
+weft_code remember(weft_code code, const Status& status) noexcept;
+weft_code remember(Code code, const char* operation, const char* message) noexcept;
 /// Remembers the exception that is being handled, and returns its code.
 weft_code remember_exception() noexcept;
+/// WEFT_CODE_OK, or the status' code, which is remembered.
+inline weft_code code_of(const Status& status) noexcept {
+  return status.ok() ? WEFT_CODE_OK : remember(status);
+}
 
 /// Runs `body` and returns its code, or remembers the exception that it throws.
 template <typename Body>
@@ -36,10 +45,19 @@ T& given(const char* operation, const char* what, T* pointer) {
   return *pointer;
 }
 
+/// The `count` elements at `first`, which may be NULL if there are none.
+template <typename T>
+std::span<T> given(const char* operation, const char* what, T* first, std::size_t count) {
+  if (count > 0) (void)given(operation, what, first);
+  return {first, count};
+}
+
 inline const World& world_of(const weft_world& handle) { return handle.world; }
-inline const World& world_of(const weft_slot& handle) { return handle.world->world; }
-inline const World& world_of(const weft_remote_slot& handle) { return handle.world->world; }
-inline const World& world_of(const weft_arrival& handle) { return world_of(*handle.slot); }
+/// The world that counts the handle as open.
+template <typename Handle>
+const World& world_of(const Handle& handle) {
+  return handle.open.world().world;
+}
 
 /// Throws Error(forked) in a fork of the rank's process.
 void check_not_forked(const char* operation, const World& world);
@@ -52,9 +70,30 @@ T& in_rank(const char* operation, const char* what, T* pointer) {
   return handle;
 }
 
+/// Throws Error(bad_argument) for a tensor that must not be written.
+void check_writable(const char* operation, const weft_tensor& tensor);
+/// Throws Error(bad_argument) if `open` is not 0: "2 slots are still open; close them first".
+void check_closed(const char* operation, int open, const char* what);
+
 /// Below 0: the default.
 Deadline deadline(const char* operation, double seconds);
 DType checked_dtype(const char* operation, weft_dtype dtype);
 Shape shape_of(const char* operation, const std::int64_t* dims, std::size_t ndims);
+
+/// The value of an enumeration that C gives as any int: 0 to `last`.
+template <typename To, typename From>
+To checked_value(const char* operation, const char* what, From value, To last) {
+  const auto number = static_cast<int>(value);
+  if (number < 0 || number > static_cast<int>(last))
+    throw_error(Code::bad_argument, operation,
+                std::string(what) + " is " + std::to_string(number) + ", not one of 0 to " +
+                    std::to_string(static_cast<int>(last)));
+  return static_cast<To>(number);
+}
+
+/// A copy for the caller, who frees it by weft_text_free.
+char* new_text(std::string_view text);
+/// Throws Error(bad_argument) if `text` is NULL.
+std::string text_of(const char* operation, const char* what, const char* text);
 
 }  // namespace weft::c

@@ -1,41 +1,67 @@
-// Slots and what arrives in them.
+// Slots: exposed, attached to, waited for.
 #include <memory>
 #include <string>
-#include <utility>
 
-#include "bindings/c/call.hpp"
+#include "bindings/c/arrival.hpp"
+#include "bindings/c/sized.hpp"
+#include "bindings/c/slot.hpp"
+#include "bindings/c/tensor.hpp"
+
+namespace weft::c {
+
+weft_slot_info slot_info(const SlotSpec& spec) {
+  weft_slot_info info{};
+  info.name = spec.name.c_str();
+  info.dtype = static_cast<weft_dtype>(spec.dtype);
+  info.depth = spec.depth;
+  info.flow = static_cast<weft_flow>(spec.flow);
+  info.placement = static_cast<weft_placement>(spec.placement);
+  info.owner = -1;
+  info.ndims = spec.shape.dims();
+  for (std::size_t i = 0; i < info.ndims; ++i) info.dims[i] = spec.shape[i];
+  return info;
+}
+
+Needed needed_of(weft_needed needed) {
+  return checked_value("also_needs", "needed", needed, Needed::until_it_leaves);
+}
+
+}  // namespace weft::c
 
 using namespace weft::c;
 
 namespace {
 
-weft::SlotSpec spec_of(const char* operation, const weft_slot_spec* given_spec) {
+weft::SlotSpec spec_of(const char* operation, const weft_slot_spec* given_spec,
+                       const weft_slot_options& options = {}) {
   const auto& from = given(operation, "spec", given_spec);
   weft::SlotSpec spec;
   spec.name = &given(operation, "spec->name", from.name);
   spec.dtype = checked_dtype(operation, from.dtype);
   spec.shape = shape_of(operation, from.dims, from.ndims);
   spec.depth = from.depth;
+  spec.flow = checked_value(operation, "flow", options.flow, weft::Flow::unsafe_synchronous);
+  spec.placement =
+      checked_value(operation, "placement", options.placement, weft::Placement::dynamic);
   return spec;
 }
 
-/// A timeout of C++, told in the terms of this API: with this code and this hint.
-weft_code remember_late(weft_code code, const weft::Status& status, const char* hint) {
-  return remember(
-      code, weft::altered(status, [&](weft::ErrorDetail& detail) { detail.hint = hint; }).text());
-}
-
-/// Waits for the put that an earlier call has left under way, if there is one.
-weft::Status wait_for_put(weft_remote_slot& remote, weft::Deadline until) {
-  auto status = remote.under_way.wait(until);
-  if (status.code() != weft::Code::timeout && status.code() != weft::Code::forked)
-    remote.under_way = {};
-  return status;
-}
-
-weft_code remember_under_way(const weft::Status& status) {
-  return remember_late(WEFT_CODE_UNDER_WAY, status,
-                       "the tensor stays lent until weft_put_wait returns another code");
+/// The tensor that a caller's function makes for an arrival. Throws Error with the function's code.
+weft::Tensor allocated(weft_allocate_function allocate, void* context, weft::DType dtype,
+                       const weft::Shape& shape) {
+  std::int64_t dims[WEFT_MAX_DIMS] = {};
+  for (std::size_t i = 0; i < shape.dims(); ++i) dims[i] = shape[i];
+  weft_tensor* made = nullptr;
+  const auto code = allocate(context, static_cast<weft_dtype>(dtype), dims, shape.dims(), &made);
+  const std::unique_ptr<weft_tensor> handle(made);
+  if (code != WEFT_CODE_OK)
+    weft::throw_error(code > WEFT_CODE_OK && code <= WEFT_CODE_PARTITIONED
+                          ? static_cast<weft::Code>(code)
+                          : weft::Code::exhausted,
+                      "wait", "the slot's allocate function gave no tensor");
+  (void)given("wait", "the tensor of the slot's allocate function", made);
+  check_writable("wait", *handle);
+  return handle->tensor;
 }
 
 }  // namespace
@@ -44,8 +70,7 @@ weft_code weft_slot_expose(weft_world* world, const weft_slot_spec* spec, weft_s
   return guarded([&] {
     auto& owner = given("expose", "world", world);
     auto& out = given("expose", "slot", slot);
-    out = new weft_slot{owner.world.expose(spec_of("expose", spec)), world};
-    ++owner.open_slots;
+    out = new weft_slot{OpenIn(owner), owner.world.expose(spec_of("expose", spec))};
     return WEFT_CODE_OK;
   });
 }
@@ -55,10 +80,9 @@ weft_code weft_slot_expose_in(weft_world* world, const weft_slot_spec* spec,
   return guarded([&] {
     auto& owner = given("expose", "world", world);
     auto& out = given("expose", "slot", slot);
-    out = new weft_slot{
-        owner.world.expose(spec_of("expose", spec), given("expose", "memory", memory).tensor),
-        world};
-    ++owner.open_slots;
+    const auto& buffers = given("expose", "memory", memory);
+    check_writable("expose", buffers);
+    out = new weft_slot{OpenIn(owner), owner.world.expose(spec_of("expose", spec), buffers.tensor)};
     return WEFT_CODE_OK;
   });
 }
@@ -69,9 +93,8 @@ weft_code weft_slot_attach(weft_world* world, int owner, const weft_slot_spec* s
     auto& self = given("attach", "world", world);
     auto& out = given("attach", "remote", remote);
     out = new weft_remote_slot{
-        self.world.attach(owner, spec_of("attach", spec), deadline("attach", timeout_seconds)),
-        world};
-    ++self.open_slots;
+        OpenIn(self),
+        self.world.attach(owner, spec_of("attach", spec), deadline("attach", timeout_seconds))};
     return WEFT_CODE_OK;
   });
 }
@@ -83,54 +106,133 @@ weft_code weft_slot_close(weft_slot* slot) {
       weft::throw_error(
           weft::Code::bad_argument, "slot_close",
           std::to_string(closing.held_arrivals) + " arrivals are still held; release them first");
-    auto* world = closing.world;
     delete slot;
-    --world->open_slots;
     return WEFT_CODE_OK;
   });
 }
 
 weft_code weft_remote_slot_close(weft_remote_slot* remote) {
   return guarded([&] {
-    auto* world = in_rank("remote_slot_close", "remote", remote).world;
+    check_closed("remote_slot_close", in_rank("remote_slot_close", "remote", remote).requests,
+                 "requests of this slot");
     delete remote;
-    --world->open_slots;
     return WEFT_CODE_OK;
   });
 }
 
-weft_code weft_put(weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds) {
+weft_code weft_slot_expose_with(weft_world* world, const weft_slot_spec* spec,
+                                const weft_slot_options* options, weft_slot** slot) {
   return guarded([&] {
-    auto& to = given("put", "remote", remote);
-    const auto& from = given("put", "tensor", tensor).tensor;
-    const auto until = deadline("put", timeout_seconds);
-    const auto earlier = wait_for_put(to, until);
-    if (earlier.code() == weft::Code::timeout)
-      return remember_late(WEFT_CODE_TIMEOUT, earlier,
-                           "that is the put before; nothing was sent of this one");
-    if (!earlier.ok()) return remember(earlier);
-    auto request = to.remote.put(from);
-    auto status = request.wait(until);
-    if (status.code() == weft::Code::timeout) {
-      if (request.cancel().code() == weft::Code::cancelled)
-        return remember_late(WEFT_CODE_TIMEOUT, status,
-                             "is the owner at the same step? the put was withdrawn");
-      // It has begun, or ended meanwhile.
-      status = request.wait(weft::Deadline::after({}));
-    }
-    if (status.ok()) return WEFT_CODE_OK;
-    if (status.code() != weft::Code::timeout) return remember(status);
-    to.under_way = request;
-    return remember_under_way(status);
+    auto& owner = given("expose", "world", world);
+    auto& out = given("expose", "slot", slot);
+    const auto more = read_optional("expose", "options", options);
+    const auto wanted = spec_of("expose", spec, more);
+    if (more.memory != nullptr) check_writable("expose", *more.memory);
+    out = new weft_slot{OpenIn(owner), more.memory == nullptr
+                                           ? owner.world.expose(wanted)
+                                           : owner.world.expose(wanted, more.memory->tensor)};
+    return WEFT_CODE_OK;
   });
 }
 
-weft_code weft_put_wait(weft_remote_slot* remote, double timeout_seconds) {
+weft_code weft_slot_attach_with(weft_world* world, int owner, const weft_slot_spec* spec,
+                                const weft_slot_options* options, double timeout_seconds,
+                                weft_remote_slot** remote) {
   return guarded([&] {
-    auto& to = in_rank("put_wait", "remote", remote);
-    const auto status = wait_for_put(to, deadline("put_wait", timeout_seconds));
-    if (status.ok()) return WEFT_CODE_OK;
-    return status.code() == weft::Code::timeout ? remember_under_way(status) : remember(status);
+    auto& self = given("attach", "world", world);
+    auto& out = given("attach", "remote", remote);
+    const auto more = read_optional("attach", "options", options);
+    if (more.memory != nullptr)
+      weft::throw_error(weft::Code::bad_argument, "attach", "options->memory is not NULL",
+                        "a slot's memory is its owner's");
+    out =
+        new weft_remote_slot{OpenIn(self), self.world.attach(owner, spec_of("attach", spec, more),
+                                                             deadline("attach", timeout_seconds))};
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_slot_attach_by_name(weft_world* world, int owner, const char* name,
+                                   double timeout_seconds, weft_remote_slot** remote) {
+  return guarded([&] {
+    auto& self = given("attach", "world", world);
+    auto& out = given("attach", "remote", remote);
+    out =
+        new weft_remote_slot{OpenIn(self), self.world.attach(owner, text_of("attach", "name", name),
+                                                             deadline("attach", timeout_seconds))};
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_slot_get_info(const weft_slot* slot, weft_slot_info* info) {
+  return guarded([&] {
+    const auto& from = in_rank("slot_info", "slot", slot);
+    auto known = slot_info(from.slot.spec());
+    known.owner = from.open.world().world.rank();
+    write_sized("slot_info", "info", info, known);
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_remote_slot_get_info(const weft_remote_slot* remote, weft_slot_info* info) {
+  return guarded([&] {
+    const auto& from = in_rank("slot_info", "remote", remote).remote;
+    auto known = slot_info(from.spec());
+    known.owner = from.owner();
+    write_sized("slot_info", "info", info, known);
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_slot_ready(const weft_slot* slot, int* ready) {
+  return guarded([&] {
+    auto& out = given("slot_ready", "ready", ready);
+    out = in_rank("slot_ready", "slot", slot).slot.ready() ? 1 : 0;
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_slot_allocate_with(weft_slot* slot, weft_allocate_function allocate, void* context) {
+  return guarded([&] {
+    auto& into = in_rank("allocate_with", "slot", slot).slot;
+    (void)given("allocate_with", "allocate", allocate);
+    into.allocate_with([allocate, context](weft::DType dtype, const weft::Shape& shape) {
+      return allocated(allocate, context, dtype, shape);
+    });
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_slot_also_needs(weft_slot* slot, const int* ranks, size_t count,
+                               weft_needed needed) {
+  return guarded([&] {
+    in_rank("also_needs", "slot", slot)
+        .slot.also_needs(given("also_needs", "ranks", ranks, count), needed_of(needed));
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_remote_slot_also_needs(weft_remote_slot* remote, const int* ranks, size_t count,
+                                      weft_needed needed) {
+  return guarded([&] {
+    in_rank("also_needs", "remote", remote)
+        .remote.also_needs(given("also_needs", "ranks", ranks, count), needed_of(needed));
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_remote_slot_queue_pairs(const weft_remote_slot* remote, int* number) {
+  return guarded([&] {
+    auto& out = given("queue_pairs", "number", number);
+    out = in_rank("queue_pairs", "remote", remote).remote.queue_pairs();
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_remote_slot_use_queue_pair(weft_remote_slot* remote, int index) {
+  return guarded([&] {
+    in_rank("use_queue_pair", "remote", remote).remote.use_queue_pair(index);
+    return WEFT_CODE_OK;
   });
 }
 
@@ -138,47 +240,7 @@ weft_code weft_slot_wait(weft_slot* slot, double timeout_seconds, weft_arrival**
   return guarded([&] {
     auto& from = given("wait", "slot", slot);
     auto& out = given("wait", "arrival", arrival);
-    auto held =
-        std::make_unique<weft_arrival>();  // first, so that a failed allocation loses no tensor
-    auto result = from.slot.wait(deadline("wait", timeout_seconds));
-    if (!result.ok()) return remember(result.status());
-    held->arrival = std::move(*result);
-    held->slot = slot;
-    ++from.held_arrivals;
-    out = held.release();
-    return WEFT_CODE_OK;
-  });
-}
-
-weft_code weft_arrival_data(const weft_arrival* arrival, const void** data) {
-  return guarded([&] {
-    given("arrival_data", "data", data) =
-        in_rank("arrival_data", "arrival", arrival).arrival.tensor().data();
-    return WEFT_CODE_OK;
-  });
-}
-
-weft_code weft_arrival_bytes(const weft_arrival* arrival, size_t* bytes) {
-  return guarded([&] {
-    given("arrival_bytes", "bytes", bytes) =
-        in_rank("arrival_bytes", "arrival", arrival).arrival.tensor().bytes();
-    return WEFT_CODE_OK;
-  });
-}
-
-weft_code weft_arrival_sequence(const weft_arrival* arrival, uint64_t* sequence) {
-  return guarded([&] {
-    given("arrival_sequence", "sequence", sequence) =
-        in_rank("arrival_sequence", "arrival", arrival).arrival.sequence();
-    return WEFT_CODE_OK;
-  });
-}
-
-weft_code weft_arrival_release(weft_arrival* arrival) {
-  return guarded([&] {
-    auto* slot = in_rank("arrival_release", "arrival", arrival).slot;
-    delete arrival;
-    --slot->held_arrivals;
-    return WEFT_CODE_OK;
+    NewArrival held(from.open.world());
+    return held.take(from.slot.wait(deadline("wait", timeout_seconds)), from.held_arrivals, out);
   });
 }

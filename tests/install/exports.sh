@@ -31,8 +31,12 @@ awk '
     sub(/\(.*/, ""); print space "::" $NF
   }
 ' "$source"/include/weft/*.hpp | sort -u | comm -23 - "$scratch/marked" >"$scratch/unmarked"
-grep -v '^ \*' "$source/bindings/c/include/weft.h" |
+grep -h -v '^ \*' "$source/bindings/c/include/weft.h" "$source"/bindings/c/include/weft/c/*.h |
   grep -o -E '\bweft_[a-z_]+\(' | tr -d '(' | sort -u >"$scratch/functions"
+# "name node" of each C function in the version script. A release's node has the functions that it added.
+awk '/^WEFT_/ { node = $1 } /^ *weft_/ { gsub(/[ ;]+/, "\n"); n = split($0, names, "\n")
+  for (i = 1; i <= n; ++i) if (names[i] != "") print names[i], node }' \
+  "$source/cmake/weft.map" | sort >"$scratch/nodes"
 [[ -s $scratch/marked && -s $scratch/functions ]] || complain "the headers declare nothing"
 
 # One "name version" a line; a special symbol of a class goes by the class.
@@ -40,13 +44,14 @@ nm -D --defined-only --with-symbol-versions "$library" | cut -d ' ' -f 3- |
   awk -F '@+' '{ print ($2 == "" ? "none" : $2), $1 }' | c++filt |
   sed -E 's/^([^ ]+) (typeinfo|typeinfo name|vtable) for /\1 /' >"$scratch/exported"
 
-awk -v abi="WEFT_$abi" -v marked="$scratch/marked" -v functions="$scratch/functions" '
+awk -v abi="WEFT_$abi" -v marked="$scratch/marked" -v functions="$scratch/functions" -v nodes="$scratch/nodes" '
   BEGIN {
     while ((getline line <marked) > 0) known[line] = 1
     while ((getline line <functions) > 0) known[line] = 1
+    while ((getline line <nodes) > 0) { split(line, pair, " "); node[pair[1]] = pair[2] }
   }
   { version = $1; name = substr($0, length($1) + 2) }
-  name == abi { next }   # the version itself
+  name == version || name ~ /^WEFT_/ { next }   # a version itself
   {
     # The longest known beginning that ends where a name ends.
     owner = name
@@ -54,7 +59,8 @@ awk -v abi="WEFT_$abi" -v marked="$scratch/marked" -v functions="$scratch/functi
     while (!(owner in known) && sub(/::[^:]*$/, "", owner)) {}
     if (!(owner in known)) { print name " is exported, but nobody may use it"; next }
     seen[owner] = 1
-    if (version != abi) print name " has version " version " instead of " abi
+    wanted = name in node ? node[name] : abi
+    if (version != wanted) print name " has version " version " instead of " wanted
   }
   END { for (name in known) if (!(name in seen)) print name " is declared, but not exported" }
 ' "$scratch/exported" >"$scratch/complaints"

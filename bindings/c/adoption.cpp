@@ -1,0 +1,127 @@
+#include "bindings/c/adoption.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "runtime/world/world_state.hpp"
+
+namespace weft::c {
+namespace {
+
+/// Wrapped memory whose owner is told of its end.
+class WrappedStorage final : public Storage {
+ public:
+  WrappedStorage(void* data, std::size_t bytes)
+      : Storage(static_cast<std::byte*>(data), bytes, nullptr) {}
+  ~WrappedStorage() override {
+    if (unused_) unused_();
+  }
+  void when_unused(std::function<void()> unused) noexcept { unused_ = std::move(unused); }
+
+ private:
+  std::function<void()> unused_;
+};
+
+}  // namespace
+
+void UnusedQueue::promise() {
+  const std::lock_guard lock(mutex_);
+  if (tokens_.size() + promised_ == tokens_.capacity()) tokens_.reserve(2 * tokens_.capacity() + 8);
+  ++promised_;
+}
+
+void UnusedQueue::withdraw() noexcept {
+  const std::lock_guard lock(mutex_);
+  --promised_;
+}
+
+void UnusedQueue::push(void* token) noexcept {
+  const std::lock_guard lock(mutex_);
+  --promised_;
+  tokens_.push_back(token);
+}
+
+bool UnusedQueue::next(void*& token) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (tokens_.empty()) return false;
+  token = tokens_.back();
+  tokens_.pop_back();
+  return true;
+}
+
+weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept {
+  const p2p::LocalRank& local = WorldAccess::state(const_cast<World&>(world.world)).local;
+  if (tensor.arena() == local.adopted.get()) return WEFT_MEMORY_ADOPTED;
+  return local.reachable(tensor.data(), tensor.extent()) ? WEFT_MEMORY_ARENA : WEFT_MEMORY_WRAPPED;
+}
+
+weft_tensor* own_foreign(weft_world* world, void* data, DType dtype, const Shape& shape,
+                         bool read_only, std::function<void()> unused) {
+  // First, so that nothing can fail once the memory is weft's.
+  auto handle = std::make_unique<weft_tensor>();
+  handle->read_only = read_only;
+  if (world != nullptr && shape.elements() > 0) {
+    handle->tensor = world->world.adopt(data, dtype, shape, std::move(unused));
+    handle->memory = WEFT_MEMORY_ADOPTED;
+    return handle.release();
+  }
+  const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  const auto storage = std::make_shared<WrappedStorage>(data, bytes);
+  handle->tensor = Tensor(storage, 0, dtype, shape);
+  storage->when_unused(std::move(unused));
+  return handle.release();
+}
+
+weft_tensor* own_foreign(weft_world* world, void* data, DType dtype, const Shape& shape,
+                         bool read_only, weft_unused_queue& queue, void* token) {
+  const auto tokens = queue.tokens;
+  tokens->promise();
+  try {
+    return own_foreign(world, data, dtype, shape, read_only,
+                       [tokens, token] { tokens->push(token); });
+  } catch (...) {
+    tokens->withdraw();
+    throw;
+  }
+}
+
+}  // namespace weft::c
+
+using namespace weft::c;
+
+weft_code weft_unused_queue_new(weft_unused_queue** queue) {
+  return guarded([&] {
+    given("unused_queue", "queue", queue) = new weft_unused_queue();
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_unused_queue_next(weft_unused_queue* queue, void** token, int* found) {
+  return guarded([&] {
+    auto& out = given("unused_queue_next", "token", token);
+    auto& is_found = given("unused_queue_next", "found", found);
+    is_found = given("unused_queue_next", "queue", queue).tokens->next(out) ? 1 : 0;
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_unused_queue_free(weft_unused_queue* queue) {
+  return guarded([&] {
+    delete &given("unused_queue_free", "queue", queue);
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_tensor_adopt_queued(weft_world* world, void* data, weft_dtype dtype,
+                                   const int64_t* dims, size_t ndims, weft_unused_queue* queue,
+                                   void* token, weft_tensor** tensor) {
+  constexpr auto kOperation = "adopt";
+  return guarded([&] {
+    auto& out = given(kOperation, "tensor", tensor);
+    if (data == nullptr) weft::throw_error(weft::Code::bad_argument, kOperation, "data is NULL");
+    out = own_foreign(&given(kOperation, "world", world), data, checked_dtype(kOperation, dtype),
+                      shape_of(kOperation, dims, ndims), false, given(kOperation, "queue", queue),
+                      token);
+    return WEFT_CODE_OK;
+  });
+}

@@ -1,0 +1,13 @@
+// Handles of tensors, for all parts of the binding that make them.
+#pragma once
+
+#include "bindings/c/call.hpp"
+
+namespace weft::c {
+
+weft_tensor* new_tensor(Tensor tensor, weft_memory memory, bool read_only = false);
+
+/// The memory that a tensor of weft's lies in.
+weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept;
+
+}  // namespace weft::c
