@@ -71,3 +71,14 @@ struct weft_arrival {
   weft::Arrival arrival{};
   int* held = nullptr;  ///< the count of its slot
 };
+
+struct weft_published_slot {
+  weft::c::OpenIn open;
+  weft::PublishedSlot slot;
+};
+
+struct weft_published_reader {
+  weft::c::OpenIn open;
+  weft::PublishedReader reader;
+  int held_arrivals = 0;
+};

@@ -6,6 +6,10 @@
 #define WEFT_H
 
 #include "weft/c/base.h"
+#include "weft/c/message.h"
+#include "weft/c/published_slot.h"
+#include "weft/c/rendezvous.h"
+#include "weft/c/signal.h"
 #include "weft/c/slot.h"
 #include "weft/c/tensor.h"
 #include "weft/c/world.h"
