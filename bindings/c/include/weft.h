@@ -6,6 +6,7 @@
 #define WEFT_H
 
 #include "weft/c/base.h"
+#include "weft/c/collective.h"
 #include "weft/c/message.h"
 #include "weft/c/published_slot.h"
 #include "weft/c/rendezvous.h"
