@@ -53,6 +53,20 @@ void check_closed(const char* operation, int open, const char* what) {
                 std::to_string(open) + " " + what + " are still open; close them first");
 }
 
+void check_index(const char* operation, std::size_t index, std::size_t size) {
+  if (index >= size)
+    throw_error(Code::bad_argument, operation,
+                "index " + std::to_string(index) + " of " + std::to_string(size));
+}
+
+std::vector<Tensor> tensors_of(const char* operation, const weft_tensor* const* handles,
+                               std::size_t count) {
+  std::vector<Tensor> tensors;
+  for (const weft_tensor* const handle : given(operation, "tensors", handles, count))
+    tensors.push_back(given(operation, "a tensor", handle).tensor);
+  return tensors;
+}
+
 char* new_text(std::string_view text) {
   auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();

@@ -75,6 +75,12 @@ void check_writable(const char* operation, const weft_tensor& tensor);
 /// Throws Error(bad_argument) if `open` is not 0: "2 slots are still open; close them first".
 void check_closed(const char* operation, int open, const char* what);
 
+/// Throws Error(bad_argument) unless `index` is below `size`.
+void check_index(const char* operation, std::size_t index, std::size_t size);
+/// The tensors of `count` handles.
+std::vector<Tensor> tensors_of(const char* operation, const weft_tensor* const* handles,
+                               std::size_t count);
+
 /// Below 0: the default.
 Deadline deadline(const char* operation, double seconds);
 DType checked_dtype(const char* operation, weft_dtype dtype);

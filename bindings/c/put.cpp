@@ -77,9 +77,7 @@ weft_code weft_put_start(weft_remote_slot* remote, const weft_tensor* const* par
     if (handles.size() == 1) {
       made->request = to.remote.put(given("put", "parts[0]", handles[0]).tensor, when);
     } else {
-      std::vector<weft::Tensor> tensors;
-      for (const weft_tensor* const part : handles)
-        tensors.push_back(given("put", "a part", part).tensor);
+      const auto tensors = tensors_of("put", parts, count);
       made->request = to.remote.put(std::span<const weft::Tensor>(tensors), when);
     }
     out = made.release();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "bindings/c/call.hpp"
 
@@ -53,6 +54,13 @@ void write_sized(const char* operation, const char* what, T* to, T fields) {
   std::memcpy(to, &fields, std::min(size, sizeof(T)));
   if (size > sizeof(T))
     std::memset(reinterpret_cast<unsigned char*>(to) + sizeof(T), 0, size - sizeof(T));
+}
+
+/// Element `i` of an array whose elements are as far apart as the first one's struct_size says.
+template <typename T>
+T* element_at(T* first, std::size_t i) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(first) + i * first->struct_size);
 }
 
 }  // namespace weft::c

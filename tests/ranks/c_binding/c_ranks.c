@@ -56,6 +56,35 @@ void expect_floats(const void* data, int64_t elements, float first, const char* 
   expect(wrong == 0, what);
 }
 
+void meet(weft_world* world) {
+  const weft_call barrier = {.struct_size = sizeof barrier};
+  weft_collectives* all = NULL;
+  require(weft_collectives_open(world, NULL, kSeconds, &all), "open a group");
+  require(weft_collectives_run(all, &barrier, kSeconds), "meet");
+  require(weft_collectives_close(all), "close the group");
+}
+
+void make_shared_folder(weft_world* world, int rank, char folder[kFolderName]) {
+  weft_tensor* text = new_tensor(world, WEFT_DTYPE_U8, kFolderName);
+  const weft_call call = {
+      .struct_size = sizeof call, .out = text, .kind = WEFT_COLLECTIVE_BROADCAST};
+  weft_collectives* all = NULL;
+  char* shared = data_of(text);
+  strcpy(shared, "/tmp/weft-c-test-XXXXXX");
+  if (rank == 0) expect(mkdtemp(shared) != NULL, "a folder is made");
+  require(weft_collectives_open(world, NULL, kSeconds, &all), "open a group");
+  require(weft_collectives_run(all, &call, kSeconds), "share the folder's name");
+  memcpy(folder, shared, kFolderName);
+  require(weft_collectives_close(all), "close the group");
+  require(weft_tensor_free(text), "free");
+}
+
+void remove_folder(const char* folder) {
+  char command[kFolderName + 16];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  expect(system(command) == 0, "the folder is removed");
+}
+
 static void run_rank(weft_world* world, rank_body body) {
   int rank = -1, size = 0;
   require(weft_rank(world, &rank), "rank");

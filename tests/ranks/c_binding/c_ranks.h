@@ -30,4 +30,11 @@ void* data_of(const weft_tensor* tensor);
 weft_tensor* new_floats(weft_world* world, int64_t elements, float first);
 void expect_floats(const void* data, int64_t elements, float first, const char* what);
 
+/* Returns when all ranks have called it. */
+void meet(weft_world* world);
+/* Makes a folder that all ranks get the name of. */
+enum { kFolderName = 32 };
+void make_shared_folder(weft_world* world, int rank, char folder[kFolderName]);
+void remove_folder(const char* folder);
+
 #endif /* WEFT_TESTS_C_RANKS_H */
