@@ -18,6 +18,8 @@ void expect(int holds, const char* what) {
           weft_error_text());
 }
 
+int failures_so_far(void) { return failures; }
+
 void require(weft_code code, const char* what) {
   if (code == WEFT_CODE_OK) return;
   fprintf(stderr, "failed: %s: %s\n", what, weft_error_text());

@@ -13,6 +13,7 @@ enum { kSeconds = 20 };
 
 /* Reports a failure, which run_job's result then tells; the program goes on. */
 void expect(int holds, const char* what);
+int failures_so_far(void);
 /* Ends the program unless `code` is WEFT_CODE_OK. */
 void require(weft_code code, const char* what);
 /* Expects that code, and a text that has `part`. */
