@@ -16,6 +16,7 @@
 #include "weft/c/signal.h"
 #include "weft/c/slot.h"
 #include "weft/c/tensor.h"
+#include "weft/c/tracing.h"
 #include "weft/c/world.h"
 
 #endif /* WEFT_H */

@@ -46,8 +46,8 @@ static handles new_handles(weft_world* world, int rank) {
   require(weft_slot_attach(world, rank, &spec, kSeconds, &all.remote), "attach");
   require(weft_put(all.remote, all.tensor, kSeconds), "put");
   require(weft_slot_wait(all.slot, kSeconds, &all.arrival), "wait");
-  require(weft_put_start(all.remote, (const weft_tensor* const*)&all.tensor, 1,
-                         WEFT_UNTIL_REUSABLE, &all.request),
+  require(weft_put_start(all.remote, (const weft_tensor* const*)&all.tensor, 1, WEFT_UNTIL_REUSABLE,
+                         &all.request),
           "put");
   require(weft_published_slot_expose(world, &news, &all.published), "expose");
   require(weft_published_reader_attach(world, rank, &news, kSeconds, &all.reader), "attach");
@@ -138,6 +138,7 @@ static void body(weft_world* world, int rank, int size) {
   handles all = new_handles(world, rank);
   int ended = -1;
   (void)size;
+  meet(world); /* a rank that left would end what others still open */
   const pid_t child = fork();
   if (child == 0) {
     check_waits(&all);

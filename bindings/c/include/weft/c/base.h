@@ -45,10 +45,18 @@
 #define WEFT_C_END _Pragma("GCC visibility pop")
 #endif
 
+/* In C any number may stand in an enumeration, and weft refuses those that it does not know; this
+ * makes C++ think alike. */
+#ifdef __cplusplus
+#define WEFT_C_ENUM : int
+#else
+#define WEFT_C_ENUM
+#endif
+
 WEFT_C_BEGIN
 
 /* The kinds of failure, with the values of weft::Code; the last is this API's own. */
-typedef enum weft_code {
+typedef enum weft_code WEFT_C_ENUM {
   WEFT_CODE_OK = 0,
   WEFT_CODE_TIMEOUT = 1,
   WEFT_CODE_PEER_FAILED = 2,
@@ -73,7 +81,7 @@ typedef enum weft_code {
 } weft_code;
 
 /* Element types, with the values of weft::DType. */
-typedef enum weft_dtype {
+typedef enum weft_dtype WEFT_C_ENUM {
   WEFT_DTYPE_F64 = 0,
   WEFT_DTYPE_F32 = 1,
   WEFT_DTYPE_F16 = 2,

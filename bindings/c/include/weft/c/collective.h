@@ -12,7 +12,7 @@ typedef struct weft_plan weft_plan;               /* freed by weft_plan_free */
 
 /* How elements are combined; weft/collective.hpp says what each does with floats, integers and
  * booleans. */
-typedef enum weft_reduction {
+typedef enum weft_reduction WEFT_C_ENUM {
   WEFT_REDUCTION_SUM = 0,
   WEFT_REDUCTION_PROD = 1,
   WEFT_REDUCTION_MIN = 2,
@@ -40,7 +40,7 @@ typedef void (*weft_reduce_function)(void* context, void* into, const void* from
  * SCATTER         the n-th part of the root's `in` into `out` of the n-th rank; others' may be NULL
  * ALL_TO_ALL      the n-th part of `in` to the n-th rank, whose part is the n-th of `out`
  * SCAN            `in` of this rank and of all ranks before it, combined into `out` */
-typedef enum weft_collective_kind {
+typedef enum weft_collective_kind WEFT_C_ENUM {
   WEFT_COLLECTIVE_BARRIER = 0,
   WEFT_COLLECTIVE_BROADCAST = 1,
   WEFT_COLLECTIVE_REDUCE = 2,
@@ -55,7 +55,7 @@ typedef enum weft_collective_kind {
 
 /* How the ranks of several hosts carry out a collective; weft/collective.hpp says which serves
  * which call. */
-typedef enum weft_algorithm {
+typedef enum weft_algorithm WEFT_C_ENUM {
   WEFT_ALGORITHM_AUTOMATIC = 0, /* the one that WEFT_COLL names, else the fastest */
   WEFT_ALGORITHM_DIRECT = 1,
   WEFT_ALGORITHM_ALLGATHER_THEN_REDUCE = 2,

@@ -8,7 +8,7 @@
 WEFT_C_BEGIN
 
 /* The rule by which a shard turns the mean gradient of the workers into new parameters. */
-typedef enum weft_optimizer_kind {
+typedef enum weft_optimizer_kind WEFT_C_ENUM {
   WEFT_OPTIMIZER_SGD = 0,
   WEFT_OPTIMIZER_MOMENTUM = 1,
   WEFT_OPTIMIZER_NESTEROV = 2,
@@ -74,7 +74,7 @@ typedef struct weft_optimizer {
 /* Writes the defaults of a kind; `optimizer->struct_size` must be set. */
 weft_code weft_optimizer_defaults(weft_optimizer_kind kind, weft_optimizer* optimizer);
 
-typedef enum weft_schedule_kind {
+typedef enum weft_schedule_kind WEFT_C_ENUM {
   WEFT_SCHEDULE_CONSTANT = 0,
   WEFT_SCHEDULE_STEP = 1,        /* multiplied by `gamma` after every `period` updates */
   WEFT_SCHEDULE_EXPONENTIAL = 2, /* multiplied by gamma^(1 / period) after every update */
@@ -96,7 +96,7 @@ typedef struct weft_schedule {
 /* The factor on the learning rate in update number `update`, from 1. */
 weft_code weft_schedule_factor(const weft_schedule* schedule, uint64_t update, double* factor);
 
-typedef enum weft_consistency_kind {
+typedef enum weft_consistency_kind WEFT_C_ENUM {
   WEFT_CONSISTENCY_BSP = 0,   /* all workers' gradients of one step */
   WEFT_CONSISTENCY_SSP = 1,   /* one gradient, as they arrive; a pull waits while its worker is more
                                * than `staleness` clocks ahead of the slowest */
@@ -105,7 +105,7 @@ typedef enum weft_consistency_kind {
 } weft_consistency_kind;
 
 /* What happens to a gradient that arrives after its step's update. */
-typedef enum weft_late { WEFT_LATE_DROPPED = 0, WEFT_LATE_FOLDED = 1 } weft_late;
+typedef enum weft_late WEFT_C_ENUM { WEFT_LATE_DROPPED = 0, WEFT_LATE_FOLDED = 1 } weft_late;
 
 /* How far workers may be out of step, and which gradients an update takes. */
 typedef struct weft_consistency {
@@ -116,7 +116,7 @@ typedef struct weft_consistency {
   uint32_t k;         /* k_of_n: gradients per update; 0: 1 */
 } weft_consistency;
 
-typedef enum weft_compression_kind {
+typedef enum weft_compression_kind WEFT_C_ENUM {
   WEFT_COMPRESSION_NONE = 0,
   WEFT_COMPRESSION_INT8 = 1, /* all elements, as 8-bit codes in blocks of 256 */
   WEFT_COMPRESSION_TOP_K = 2 /* the largest elements of each tensor, with their indices */

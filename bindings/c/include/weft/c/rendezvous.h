@@ -11,7 +11,7 @@ typedef struct weft_rendezvous weft_rendezvous; /* freed by weft_rendezvous_clos
                                                  * use it, except to close it */
 
 /* A message between two ranks about a tensor. */
-typedef enum weft_rendezvous_message {
+typedef enum weft_rendezvous_message WEFT_C_ENUM {
   WEFT_RENDEZVOUS_HELLO = 0,
   WEFT_RENDEZVOUS_TENSOR_REQUEST = 1,
   WEFT_RENDEZVOUS_META_DATA_RESPONSE = 2,

@@ -17,26 +17,26 @@ typedef struct weft_slot_spec {
 } weft_slot_spec;
 
 /* How a slot's writer is kept from overwriting what a reader still reads. */
-typedef enum weft_flow {
+typedef enum weft_flow WEFT_C_ENUM {
   WEFT_FLOW_CREDITS = 0,           /* the writer waits for the reader's credits */
   WEFT_FLOW_UNSAFE_SYNCHRONOUS = 1 /* the training loop itself guarantees it */
 } weft_flow;
 
 /* Where a put's tensor goes. */
-typedef enum weft_placement {
+typedef enum weft_placement WEFT_C_ENUM {
   WEFT_PLACEMENT_FIXED = 0,  /* into the slot's own buffers: every tensor has the slot's shape */
   WEFT_PLACEMENT_DYNAMIC = 1 /* into memory that the owner allocates for each arrival: only the
                               * number of dimensions is fixed; depth is at most 32 */
 } weft_placement;
 
 /* When a put counts as done. */
-typedef enum weft_until {
+typedef enum weft_until WEFT_C_ENUM {
   WEFT_UNTIL_REUSABLE = 0, /* the source tensor may be written again */
   WEFT_UNTIL_DELIVERED = 1 /* the owner can see the tensor */
 } weft_until;
 
 /* How long a wait needs a rank that is not its slot's peer. */
-typedef enum weft_needed {
+typedef enum weft_needed WEFT_C_ENUM {
   WEFT_NEEDED_ALWAYS = 0,         /* the rank may neither fail nor leave */
   WEFT_NEEDED_UNTIL_IT_LEAVES = 1 /* the rank may leave the job in order, but not fail */
 } weft_needed;

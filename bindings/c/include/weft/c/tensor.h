@@ -8,7 +8,7 @@
 WEFT_C_BEGIN
 
 /* Memory that a tensor's elements lie in. */
-typedef enum weft_memory {
+typedef enum weft_memory WEFT_C_ENUM {
   WEFT_MEMORY_WRAPPED = 0, /* foreign, unknown to weft: what is put from it is staged (copied) */
   WEFT_MEMORY_ADOPTED = 1, /* foreign, put from without staging */
   WEFT_MEMORY_ARENA = 2    /* the rank's arena, which peers reach without a copy */
