@@ -62,12 +62,13 @@ install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${weft_pc_folder} COMPON
 
 # weft::operators, a library of its own, so that libweft.so needs no oneDNN. It takes the same ABI generation.
 if(WEFT_HAS_OPERATORS)
+  set(weft_operators_map ${PROJECT_SOURCE_DIR}/cmake/weft-operators.map)
   add_library(weft_operators_package SHARED $<TARGET_OBJECTS:weft_operators>)
   set_target_properties(
     weft_operators_package PROPERTIES OUTPUT_NAME weft-operators EXPORT_NAME operators VERSION ${WEFT_ABI}
-                                      SOVERSION ${WEFT_ABI} LINK_DEPENDS ${weft_map})
+                                      SOVERSION ${WEFT_ABI} LINK_DEPENDS ${weft_operators_map})
   target_link_libraries(weft_operators_package PUBLIC weft PRIVATE weft_settings weft_onednn fmt::fmt)
-  target_link_options(weft_operators_package PRIVATE LINKER:--version-script=${weft_map} LINKER:--no-undefined)
+  target_link_options(weft_operators_package PRIVATE LINKER:--version-script=${weft_operators_map} LINKER:--no-undefined)
   install(TARGETS weft_operators_package EXPORT weftOperatorsTargets
           LIBRARY COMPONENT operators NAMELINK_COMPONENT operators_dev)
   install(FILES ${PROJECT_SOURCE_DIR}/bindings/onednn/include/weft/operators.hpp
