@@ -34,6 +34,12 @@ static void check_reductions(weft_world* world, weft_collectives* all, int rank,
   for (int r = 0; r < size; ++r) sum += (float)r;
   require(weft_collectives_run(all, &call, kSeconds), "all_reduce");
   expect(floats_of(both.out)[0] == sum && floats_of(both.out)[1] == sum + (float)size, "the sum");
+  call.struct_size = offsetof(weft_call, counts); /* as an older program's */
+  call.counts = (const int64_t*)8;
+  call.any_order = 77;
+  require(weft_collectives_run(all, &call, kSeconds), "a call without the last fields");
+  expect(floats_of(both.out)[0] == sum, "which are not read");
+  call = call_of(WEFT_COLLECTIVE_ALL_REDUCE, &both);
   call.reduction = WEFT_REDUCTION_MAX;
   require(weft_collectives_run(all, &call, kSeconds), "maximum");
   expect_floats(floats_of(both.out), kFloats, (float)(size - 1), "the maximum");

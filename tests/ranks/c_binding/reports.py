@@ -31,7 +31,9 @@ def main():
     names_in(report, found)
     if report["version"] != 1 or report["size"] != len(report["paths"]):
         sys.exit(f"failed: the report has version {report['version']} and {len(report['paths'])} paths")
-    # A rank alone in its process has neither edges nor rails.
+    # By shared memory, and before the first slot, there are neither rails nor edges.
+    if missing := documented - found - {"own", "up", "slot", "role"}:
+        sys.exit(f"failed: the report has no {', '.join(sorted(missing))}")
     if unknown := found - documented:
         sys.exit(f"failed: the header names no {', '.join(sorted(unknown))}")
     print(f"{len(found)} of {len(documented)} members")

@@ -1,4 +1,5 @@
 /* Slots from C: requests, several parts, flow and placement, memory of the caller's, wait sets. */
+#include <poll.h>
 #include <string.h>
 
 #include "c_ranks.h"
@@ -21,6 +22,7 @@ static void check_info(const weft_slot_info* info, const char* name, int owner) 
 static void write_requests(weft_world* world) {
   weft_remote_slot* remote = NULL;
   weft_slot_info info = {.struct_size = sizeof info};
+  weft_error error = {.struct_size = sizeof error};
   weft_tensor *whole = new_floats(world, kFloats, 5), *parts[2];
   weft_request *first = NULL, *second = NULL;
   const int64_t half = kFloats / 2;
@@ -49,6 +51,10 @@ static void write_requests(weft_world* world) {
       weft_put_start(remote, (const weft_tensor* const*)&whole, 1, WEFT_UNTIL_REUSABLE, &second),
       "put without a buffer");
   expect(weft_request_wait(second, 0.01) == WEFT_CODE_TIMEOUT, "a put waits for a buffer");
+  require(weft_last_error(&error), "the last error");
+  expect(error.code == WEFT_CODE_TIMEOUT && strcmp(error.slot, "requests") == 0 &&
+             error.rank == 0 && error.peer == 1 && error.host[0] != '\0',
+         "the error names the slot and the peer");
   expect(weft_request_cancel(second) == WEFT_CODE_CANCELLED, "and can be cancelled");
   expect(weft_request_wait(second, 1) == WEFT_CODE_CANCELLED, "which its end tells");
   expect_error(weft_remote_slot_close(remote), WEFT_CODE_BAD_ARGUMENT, "requests of this slot",
@@ -64,8 +70,22 @@ static void write_requests(weft_world* world) {
   require(weft_tensor_free(whole), "free");
 }
 
+/* As a program with a poll loop of its own waits. */
+static void wait_by_descriptor(weft_world* world, weft_slot* slot) {
+  struct pollfd events = {.events = POLLIN};
+  int ready = 0;
+  require(weft_world_event_fd(world, &events.fd), "event descriptor");
+  require(weft_slot_ready(slot, &ready), "ready");
+  for (int tries = 0; !ready && tries < 100; ++tries) {
+    expect(poll(&events, 1, kSeconds * 1000) == 1, "an arrival makes the descriptor readable");
+    require(weft_world_clear_event(world), "clear");
+    require(weft_slot_ready(slot, &ready), "ready");
+  }
+  expect(ready, "the arrival was an event");
+}
+
 /* The slot stays until the writer has seen that it has no buffer: `done` tells. */
-static void read_requests(weft_slot* slot, weft_slot* done) {
+static void read_requests(weft_world* world, weft_slot* slot, weft_slot* done) {
   weft_slot_info info = {.struct_size = sizeof info};
   weft_arrival *arrival = NULL, *told = NULL;
   weft_tensor* tensor = NULL;
@@ -75,6 +95,7 @@ static void read_requests(weft_slot* slot, weft_slot* done) {
   require(weft_slot_get_info(slot, &info), "info");
   check_info(&info, "requests", 1);
   require(weft_slot_also_needs(slot, &peer, 1, WEFT_NEEDED_ALWAYS), "also needs");
+  wait_by_descriptor(world, slot);
   require(weft_slot_wait(slot, kSeconds, &arrival), "wait");
   require(weft_arrival_tensor(arrival, &tensor), "arrival's tensor");
   require(weft_tensor_get_info(tensor, &about), "info");
@@ -181,7 +202,7 @@ static void body(weft_world* world, int rank, int size) {
     weft_slot *slot = NULL, *told = NULL;
     require(weft_slot_expose(world, &requests, &slot), "expose");
     require(weft_slot_expose(world, &done, &told), "expose");
-    read_requests(slot, told);
+    read_requests(world, slot, told);
     require(weft_slot_close(slot), "close");
     require(weft_slot_close(told), "close");
   }

@@ -4,7 +4,8 @@ Usage: every_member.py INCLUDE_FOLDER C_INCLUDE_FOLDER
 
 A line of c_names.txt: `member = C name`. For a struct: `type = C struct`, whose fields of the same names count; for an
 enumeration: `type = PREFIX_`, with a constant for each value. A line of exceptions.txt: `member: reason`; a `*` stands
-for anything. The reason "not yet" is for what is to come; the others are for good."""
+for anything. The reason "not yet" is for what is to come; the others are for good. A field "in the report's JSON" must be named
+where weft/c/world.h documents that."""
 
 import fnmatch
 import pathlib
@@ -28,6 +29,7 @@ class CNames:
 
     def __init__(self, folder):
         text = "".join(header.read_text() for header in sorted(folder.rglob("*.h")))
+        self.documented = set(re.findall(r'"(\w+)"', text))
         self.macros = set(re.findall(r"^#define (WEFT_\w+)", text, flags=re.M))
         text = without_comments(text)
         self.constants = set(re.findall(r"\b(WEFT_\w+)(?= =|,|\s*\})", text)) | self.macros
@@ -82,6 +84,8 @@ def main():
         else:
             used.add(match[0])
             not_yet += match[2] == "not yet"
+            if match[2] == "in the report's JSON" and member.rpartition("::")[2] not in known.documented:
+                complaints.append(f"{header}: {member} is not in the JSON that weft/c/world.h documents")
     for place, member, reason in exceptions:
         if place not in used:
             complaints.append(f"{place}: {member} is no exception any more, or not in the C++ headers")
