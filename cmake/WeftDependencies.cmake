@@ -51,6 +51,22 @@ if(WEFT_VERBS)
   endif()
 endif()
 
+# GPU tensors need nothing to be built. Where the CUDA toolkit is installed, a test compares weft's declarations with
+# its header, in the folders WEFT_CUDA_INCLUDE.
+set(WEFT_HAS_CUDA OFF)
+set(WEFT_CUDA_INCLUDE "")
+if(WEFT_CUDA)
+  set(WEFT_HAS_CUDA ON)
+  if(NOT CMAKE_CROSSCOMPILING)
+    find_package(CUDAToolkit QUIET)
+  endif()
+  if(CUDAToolkit_FOUND)
+    set(WEFT_CUDA_INCLUDE ${CUDAToolkit_INCLUDE_DIRS})
+  elseif(NOT WEFT_CUDA STREQUAL "AUTO")
+    list(APPEND weft_missing "the CUDA toolkit (WEFT_CUDA is ${WEFT_CUDA})")
+  endif()
+endif()
+
 # oneDNN, as the target weft_onednn. Not by its own CMake package, which asks for the headers of OpenCL. Its threads are
 # OpenMP's, which bindings/onednn limits.
 set(WEFT_HAS_OPERATORS OFF)

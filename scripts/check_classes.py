@@ -7,7 +7,7 @@ import re
 import sys
 
 METHODS, FIELDS, INTERFACE = 25, 25, 10
-SEAMS = ("p2p/transport/verbs/api/", "p2p/transport/verbs/fake/")  # as wide as the C library that they wrap
+SEAMS = ("p2p/transport/verbs/api/", "p2p/transport/verbs/fake/", "p2p/transport/cuda/api/")  # as wide as the C library that they wrap
 
 
 def strip(text):

@@ -7,10 +7,10 @@ table=() # finished rows of the closing table
 # Runs one CTest label of one preset and adds its outcome to the totals of the row.
 #   run_label PRESET LABEL [command before ctest...]
 run_label() {
-  local preset=$1 label=$2 reader=scripts/junit.awk
+  local preset=$1 label=$2 reader=scripts/programs.awk
   shift 2
   # In these cases a CTest test is a whole GoogleTest program.
-  among "$preset" release dev && [[ $label != conformance ]] || reader=scripts/programs.awk
+  ! among "$preset" release dev || among "$label" conformance cuda gpu || reader=scripts/junit.awk
   local folder=build/$preset/results
   local junit=$folder/$label.xml outcomes=$folder/$label.txt
   mkdir -p "$folder"
@@ -81,7 +81,7 @@ run_sanitizers() {
       note failed "$preset" 'the build failed'
       continue
     fi
-    for label in unit threads conformance; do
+    for label in unit threads conformance cuda; do
       # Unquoted on purpose: a prefix may consist of a command and an argument.
       # shellcheck disable=SC2086
       run_label "$preset" "$label" $prefix
