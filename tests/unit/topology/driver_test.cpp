@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/cuda/driver/control.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "topology/discover/discover.hpp"
 #include "topology/discover/driver_library.hpp"
@@ -20,7 +21,7 @@ class Driver : public testing::Test {
     for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"})
       if (DriverLibrary(name, "").problem().empty())
         GTEST_SKIP() << "this machine has a driver of its own (" << name << ")";
-    for (const char* file : {WEFT_FAKE_CUDA, WEFT_FAKE_NVML})
+    for (const char* file : {WEFT_STAND_IN_CUDA, WEFT_FAKE_NVML})
       ASSERT_TRUE(DriverLibrary(file, "fake").problem().empty()) << file;
   }
 };
@@ -34,6 +35,16 @@ TEST(NoDriver, IsSaidInOneLine) {
 }
 
 TEST_F(Driver, CudaTellsDevicesAndWhichCantBeAsked) {
+  using p2p::cuda::DeviceAttribute;
+  stand_in::Options options{.driver_version = 12040, .gpus = {}};
+  for (int i = 0; i < 3; ++i)
+    options.gpus.push_back({.name = "A GPU MIG " + std::to_string(i + 1) + "g",
+                            .bus_id = "0000:03:00.0",
+                            .attributes = {{DeviceAttribute::gpudirect, 0}}});
+  stand_in::Control* control = stand_in::control();
+  ASSERT_NE(control, nullptr);
+  control->restart(options);
+  control->refuse("cuDeviceGet", 3, stand_in::DriverStatus::invalid_device);
   const CudaAnswer answer = ask_cuda_driver();
   EXPECT_EQ(answer.version, "12.4");
   ASSERT_EQ(answer.devices.size(), 2U);

@@ -1,32 +1,6 @@
-/* What CUDA's driver and NVML answer on a machine with two linked GPUs, one of them hidden from
-   this process and one cut into slices: the file of both libraries in the test of what asks them.
+/* NVML's answers on a machine with two linked GPUs: the library's file in the test of what asks it.
  */
-#include <stdio.h>
 #include <string.h>
-
-int cuInit(unsigned flags) { return (int)flags; }
-int cuDriverGetVersion(int* version) { return *version = 12040, 0; }
-int cuDeviceGetCount(int* count) { return *count = 3, 0; }
-int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 2 ? 101 : 0; }
-int cuDeviceGetName(char* name, int length, int device) {
-  snprintf(name, (size_t)length, "A GPU MIG %dg", device + 1);
-  return 0;
-}
-int cuDeviceGetPCIBusId(char* id, int length, int device) {
-  snprintf(id, (size_t)length, device < 2 ? "0000:03:00.0" : "?");
-  return 0;
-}
-int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  *value = attribute == 124;
-  return device < 0;
-}
-int cuGetErrorName(int error, const char** name) {
-  return *name = error == 101 ? "CUDA_ERROR_INVALID_DEVICE" : NULL, *name == NULL;
-}
-int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
-  memset(uuid, 0xa0 + device, 16);
-  return 0;
-}
 
 struct pci_info {
   char legacy[16];
