@@ -35,6 +35,7 @@ enum class Setting : std::uint8_t {
   coll,          ///< WEFT_COLL            text   ""    operation[@from..to]=algorithm[,...]
   coll_costs,    ///< WEFT_COLL_COSTS      text   ""    cost file written by weft-tune
   numa,          ///< WEFT_NUMA            text   auto  off, or a node for each rank of a host
+  gpu,           ///< WEFT_GPU             text   auto  this rank's GPU: number or UUID
 
   // The fabric verbs.
   nic,               ///< WEFT_NIC              text    ""      device[:port][,...]; empty: the best

@@ -109,7 +109,9 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype
                 text() + " at byte " + std::to_string(offset) + " needs " + std::to_string(bytes_) +
                     " bytes, and its storage holds " + std::to_string(held) + " in all",
                 "give storage that is large enough");
-  if (storage_) data_ = storage_->data() + offset;
+  if (!storage_) return;
+  data_ = storage_->data() + offset;
+  memory_ = storage_->memory();
 }
 
 Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape) noexcept {
@@ -118,6 +120,15 @@ Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape) noexcept {
   tensor.bytes_ = data == nullptr ? 0 : bytes_of(dtype, shape);
   tensor.dtype_ = dtype;
   tensor.shape_ = shape;
+  return tensor;
+}
+
+Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape, Memory memory) {
+  if (memory.is_own_gpu())
+    throw_error(Code::bad_argument, "wrap", "\"this rank's GPU\" does not say where the memory is",
+                "name the GPU: Memory::gpu(n)");
+  Tensor tensor = wrap(data, dtype, shape);
+  tensor.memory_ = memory;
   return tensor;
 }
 
@@ -206,6 +217,10 @@ Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
 std::string Tensor::text() const { return describe(dtype_, shape_); }
 
 void Tensor::refuse_element(DType asked) const {
+  if (memory_.is_gpu())
+    throw_error(Code::bad_argument, "as",
+                text() + " lies on " + memory_.text() + ", which the processor can't read",
+                "copy it to host memory (World::copy)");
   if (!dense_)
     throw_error(Code::bad_argument, "as", text() + " is not dense: its elements are not contiguous",
                 "walk its runs (for_each_run)");

@@ -85,7 +85,7 @@ struct PathReport {
 
 /// One of the rank's arenas. Sizes are bytes.
 struct ArenaReport {
-  std::string sort;                      ///< "control", "data", "published", "private" (staging)
+  std::string sort;  ///< "control", "data", "published", "private" (staging); "GPU 0" and so on
   std::uint64_t chunks = 0;              ///< chunks of memory, each registered once
   std::uint64_t reserved_bytes = 0;      ///< size of all chunks
   std::uint64_t used_bytes = 0;          ///< allocated now

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "weft/api.hpp"
+#include "weft/device.hpp"
 
 namespace weft {
 
@@ -90,22 +91,28 @@ class WEFT_API Storage {
   std::size_t bytes() const noexcept { return bytes_; }
   /// Identifies the arena of the memory; null for the user's own memory.
   const void* arena() const noexcept { return arena_; }
+  /// Host memory, or the GPU that has the memory: the processor must not touch data() then.
+  Memory memory() const noexcept { return memory_; }
 
  protected:
-  Storage(std::byte* data, std::size_t bytes, const void* arena) noexcept
-      : data_(data), bytes_(bytes), arena_(arena) {}
+  Storage(std::byte* data, std::size_t bytes, const void* arena, Memory memory = {}) noexcept
+      : data_(data), bytes_(bytes), arena_(arena), memory_(memory) {}
 
  private:
   std::byte* data_;
   std::size_t bytes_;
   const void* arena_;
+  Memory memory_;
 };
 
-/// A row-major array in host memory, dense unless made with strides. Copying a Tensor copies the
-/// handle, not the elements. World::allocate makes tensors in the rank's arena, which peers reach
-/// without a copy; World::adopt makes them from the user's own memory; Tensor::wrap only describes
-/// memory that the user owns and keeps alive. Thread-safety: the handle is a value; guarding the
-/// elements is up to the user.
+/// A row-major array in host or GPU memory, dense unless made with strides. Copying a Tensor copies
+/// the handle, not the elements. World::allocate makes tensors in the rank's arena, which peers
+/// reach without a copy; World::adopt makes them from the user's own memory; Tensor::wrap only
+/// describes memory that the user owns and keeps alive. Thread-safety: the handle is a value;
+/// guarding the elements is up to the user.
+///
+/// A tensor in GPU memory is taken by World::copy alone so far; all other calls that would read or
+/// write its elements refuse it (Code::bad_argument) and name its GPU.
 ///
 /// A tensor that has elements by its shape but no memory for them is refused by every call that
 /// would read or write its elements (Code::bad_argument): one that was default-constructed (a
@@ -132,6 +139,9 @@ class WEFT_API Tensor {
   /// Throws Error(bad_argument) if a stride is negative or their number is not shape.dims().
   static Tensor wrap(void* data, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> strides);
+  /// The same for a dense tensor in `memory`, such as what cudaMalloc() gave. The GPU is not asked.
+  /// Throws Error(bad_argument) for Memory::gpu(), which names no GPU.
+  static Tensor wrap(void* data, DType dtype, const Shape& shape, Memory memory);
 
   /// True for a tensor without memory, such as a default-constructed one.
   bool empty() const noexcept { return data_ == nullptr; }
@@ -140,7 +150,9 @@ class WEFT_API Tensor {
   /// Bytes of all elements, which is what a transfer moves. They are contiguous only in a dense
   /// tensor.
   std::size_t bytes() const noexcept { return bytes_; }
-  /// The first element.
+  /// Host memory, or the GPU that has the elements.
+  Memory memory() const noexcept { return memory_; }
+  /// The address of the first element; for memory of a GPU one that the processor must not touch.
   std::byte* data() const noexcept { return data_; }
   /// True if the elements are contiguous in row-major order.
   bool dense() const noexcept { return dense_; }
@@ -154,10 +166,11 @@ class WEFT_API Tensor {
   const std::shared_ptr<Storage>& storage() const noexcept { return storage_; }
 
   /// The elements of a dense tensor. T is the tensor's element type, or std::uint8_t for the bytes
-  /// of any type, f16 and bf16 included. Throws Error(bad_argument) otherwise.
+  /// of any type, f16 and bf16 included. Throws Error(bad_argument) otherwise, and for a tensor in
+  /// GPU memory, whose GPU it names.
   template <Element T>
   std::span<T> as() const {
-    if ((dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) || !dense_)
+    if ((dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) || !dense_ || memory_.is_gpu())
       refuse_element(dtype_of<T>());
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
   }
@@ -178,6 +191,7 @@ class WEFT_API Tensor {
     bytes_ = std::exchange(other.bytes_, 0);
     dtype_ = other.dtype_;
     dense_ = other.dense_;
+    memory_ = other.memory_;
     shape_ = other.shape_;
     strides_ = other.strides_;
     storage_ = std::move(other.storage_);
@@ -187,6 +201,7 @@ class WEFT_API Tensor {
   std::size_t bytes_ = 0;
   DType dtype_ = DType::u8;
   bool dense_ = true;
+  Memory memory_;
   Shape shape_;
   std::array<std::int64_t, Shape::kMaxDims> strides_{};  ///< only if not dense
   std::shared_ptr<Storage> storage_;

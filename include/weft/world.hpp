@@ -80,12 +80,31 @@ class WEFT_API World {
   /// as long as its last tensor. Throws Error(exhausted) if the arena can't grow (the text has the
   /// bytes requested, held and allowed); the world stays usable.
   Tensor allocate(DType dtype, const Shape& shape);
+  /// The same in `memory`: host memory, this rank's GPU (Memory::gpu()) or another that the process
+  /// sees. The memory of a GPU is 256-byte aligned, and neither the processor nor a call of weft
+  /// other than copy() can use it so far. The first tensor on a GPU loads the CUDA driver and
+  /// retains the GPU's primary context; the caller's current context stays as it was. Throws Error:
+  /// exhausted (the text has the bytes requested, held, and free on the GPU), bad_argument (there
+  /// is no such GPU), bad_config (WEFT_GPU), system (there is no driver, or it fails).
+  Tensor allocate(DType dtype, const Shape& shape, Memory memory);
+
+  /// Copies the elements of `from` to `to`, dense tensors of one dtype and shape, each in host
+  /// memory or on a GPU, both on the same one if both are. Without a stream the call returns when
+  /// they are copied. With one it returns once the copy is on the stream, behind what is there
+  /// (and, as CUDA does with host memory that is not pinned, perhaps only when it is done); both
+  /// tensors' memory must stay until then. Memory that was wrapped is checked with the driver.
+  /// Throws Error: mismatch (dtype or shape), bad_argument (no memory; strides; memory that is not
+  /// where the tensor says; two GPUs; a stream of another GPU), timeout (without a stream: the copy
+  /// is still under way, and weft keeps the tensors' handles until it has ended), system,
+  /// exhausted.
+  void copy(const Tensor& from, const Tensor& to, Stream stream = {}, Deadline deadline = {});
 
   /// A dense tensor of the user's own memory, of any origin and alignment. As a source the tensor
   /// is put without staging. As a slot's memory (expose), peers put directly into it: within a host
   /// by the kernel's process-to-process copy where permitted, otherwise staged, counted and logged.
   /// weft holds `memory` until the last tensor made from it is gone and no peer can touch it, so
-  /// free the memory in its deleter. Throws Error: bad_argument, exhausted.
+  /// free the memory in its deleter. Throws Error: bad_argument (also for memory of a GPU, which is
+  /// not adopted yet), exhausted.
   Tensor adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape);
   /// The same for memory with another owner, which must not free it before weft has called
   /// `unused`: once, on any thread, even after the world's end; never if adopt() throws. `unused`

@@ -6,14 +6,10 @@
 #include <limits>
 
 #include "base/fail.hpp"
-#include "p2p/memory/memory_limits.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
 namespace {
-
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kHugePage = 2u << 20;
 
 const char* sort_name(ArenaSort sort) {
   switch (sort) {
@@ -27,6 +23,8 @@ const char* sort_name(ArenaSort sort) {
       return "published";
     case ArenaSort::adopted:
       return "adopted";
+    case ArenaSort::device:
+      return "device";
   }
   return "?";
 }
@@ -34,7 +32,9 @@ const char* sort_name(ArenaSort sort) {
 class ArenaStorage final : public Storage {
  public:
   ArenaStorage(std::shared_ptr<Arena> arena, const Block& block)
-      : Storage(block.data, block.bytes, arena.get()), arena_(std::move(arena)), block_(block) {}
+      : Storage(block.data, block.bytes, arena.get(), arena->memory()),
+        arena_(std::move(arena)),
+        block_(block) {}
   ~ArenaStorage() override { arena_->release(block_); }
 
  private:
@@ -42,12 +42,27 @@ class ArenaStorage final : public Storage {
   Block block_;
 };
 
+std::unique_ptr<ChunkSource> host_chunks(ArenaSort sort, const ArenaLimits& limits,
+                                         const std::shared_ptr<SegmentMapper>& mapper) {
+  if (!limits.exported) return lazy_chunks();
+  PageKind kind{
+      .huge = limits.huge_pages, .numa = limits.numa, .allowed_numa = limits.allowed_numa};
+  if (sort == ArenaSort::staging) return private_chunks(std::move(kind));
+  return shared_chunks(std::move(kind), fmt::format("weft-{}", sort_name(sort)),
+                       sort == ArenaSort::published ? Access::read : Access::write, mapper);
+}
+
 }  // namespace
 
 Arena::Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper)
+    : Arena(sort, limits, mapper, host_chunks(sort, limits, mapper)) {}
+
+Arena::Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper,
+             std::unique_ptr<ChunkSource> source)
     : sort_(sort),
       limits_(std::move(limits)),
       mapper_(std::move(mapper)),
+      source_(std::move(source)),
       step_(std::min(limits_.chunk_bytes, ArenaLimits::kFirstChunk)) {}
 
 Block Arena::allocate(std::size_t bytes) {
@@ -56,11 +71,11 @@ Block Arena::allocate(std::size_t bytes) {
     Chunk& chunk = index < chunks_.size() ? *chunks_[index] : grow(bytes);
     const auto offset = chunk.heap.allocate(bytes);
     if (!offset) continue;
-    used_ += Heap::rounded(bytes);
+    used_ += chunk.heap.taken(bytes);
     peak_ = std::max(peak_, used_);
     ++allocations_;
-    return {chunk.segment.mapping->data() + *offset, bytes,
-            (static_cast<std::uint32_t>(sort_) << 24) | index, *offset};
+    return {chunk.memory.data + *offset, bytes, (static_cast<std::uint32_t>(sort_) << 24) | index,
+            *offset};
   }
   refuse(bytes, "a new chunk did not hold it");
 }
@@ -69,27 +84,19 @@ void Arena::release(const Block& block) noexcept {
   // In a fork, a thread that does not exist there may hold the mutex.
   if (forked()) return;
   const std::lock_guard lock(mutex_);
-  chunks_[index_of(block.chunk)]->heap.release(block.offset, block.bytes);
-  used_ -= Heap::rounded(block.bytes);
+  Heap& heap = chunks_[index_of(block.chunk)]->heap;
+  heap.release(block.offset, block.bytes);
+  used_ -= heap.taken(block.bytes);
 }
 
 Arena::Chunk& Arena::grow(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 62)) refuse(bytes, "more than any machine addresses");
-  const std::size_t wanted = next_chunk(bytes, limits_.exported ? kHugePage : kPage);
+  const std::size_t wanted = next_chunk(bytes, source_->page());
   if (limits_.max_bytes != 0 && reserved_ + wanted > limits_.max_bytes)
     refuse(bytes, fmt::format("WEFT_ARENA_MAX allows {} bytes and a chunk of {} would be needed",
                               limits_.max_bytes, wanted));
-  if (!limits_.exported) return add_chunk(create_lazy_segment(wanted), wanted);
-  if (const auto reason = refusal_to_grow(wanted)) refuse(bytes, *reason);
-  const PageKind kind{
-      .huge = limits_.huge_pages, .numa = limits_.numa, .allowed_numa = limits_.allowed_numa};
-  Segment segment =
-      sort_ == ArenaSort::staging
-          ? create_private_segment(wanted, kind)
-          : create_shared_segment(wanted, kind, fmt::format("weft-{}", sort_name(sort_)),
-                                  sort_ == ArenaSort::published ? Access::read : Access::write);
-  if (sort_ != ArenaSort::staging) mapper_->add(segment.fd, segment.mapping);
-  return add_chunk(std::move(segment), wanted);
+  if (const auto reason = source_->refusal(wanted)) refuse(bytes, *reason);
+  return add_chunk(source_->create(wanted), wanted);
 }
 
 std::size_t Arena::next_chunk(std::size_t bytes, std::size_t page) noexcept {
@@ -106,8 +113,9 @@ std::size_t Arena::next_chunk(std::size_t bytes, std::size_t page) noexcept {
   return wanted;
 }
 
-Arena::Chunk& Arena::add_chunk(Segment segment, std::size_t bytes) {
-  chunks_.push_back(std::make_unique<Chunk>(Chunk{std::move(segment), Heap(bytes), bytes}));
+Arena::Chunk& Arena::add_chunk(ChunkMemory memory, std::size_t bytes) {
+  chunks_.push_back(
+      std::make_unique<Chunk>(Chunk{std::move(memory), Heap(bytes, source_->granule()), bytes}));
   reserved_ += bytes;
   step_ = std::min(2 * step_, limits_.chunk_bytes);
   return *chunks_.back();
@@ -116,13 +124,17 @@ Arena::Chunk& Arena::add_chunk(Segment segment, std::size_t bytes) {
 void Arena::refuse(std::size_t bytes, const std::string& why) const {
   throw_error(Code::exhausted, "allocate",
               fmt::format("{} bytes asked of the {} arena, which holds {} and uses {}: {}", bytes,
-                          sort_name(sort_), reserved_, used_, why),
+                          name(), reserved_, used_, why),
               "ask for less, free tensors, or raise the limit named");
+}
+
+std::string Arena::name() const {
+  return sort_ == ArenaSort::device ? memory().text() : sort_name(sort_);
 }
 
 const os::Fd& Arena::chunk_fd(std::uint32_t chunk) const {
   const std::lock_guard lock(mutex_);
-  return chunks_[index_of(chunk)]->segment.fd;
+  return chunks_[index_of(chunk)]->memory.fd;
 }
 
 std::size_t Arena::chunk_bytes(std::uint32_t chunk) const {
@@ -132,7 +144,7 @@ std::size_t Arena::chunk_bytes(std::uint32_t chunk) const {
 
 std::byte* Arena::chunk_data(std::uint32_t chunk) const {
   const std::lock_guard lock(mutex_);
-  return chunks_[index_of(chunk)]->segment.mapping->data();
+  return chunks_[index_of(chunk)]->memory.data;
 }
 
 bool Arena::has_chunk(std::uint32_t chunk) const noexcept {
@@ -143,7 +155,7 @@ bool Arena::has_chunk(std::uint32_t chunk) const noexcept {
 std::optional<Block> Arena::locate(const std::byte* data, std::size_t bytes) const noexcept {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t index = 0; index < chunks_.size(); ++index) {
-    std::byte* begin = chunks_[index]->segment.mapping->data();
+    std::byte* begin = chunks_[index]->memory.data;
     if (data < begin || data + bytes > begin + chunks_[index]->bytes) continue;
     const auto offset = static_cast<std::size_t>(data - begin);
     return Block{begin + offset, bytes, (static_cast<std::uint32_t>(sort_) << 24) | index, offset};
@@ -158,7 +170,7 @@ bool Arena::contains(const std::byte* data, std::size_t bytes) const noexcept {
 ArenaReport Arena::report() const {
   const std::lock_guard lock(mutex_);
   ArenaReport report;
-  report.sort = sort_name(sort_);
+  report.sort = name();
   report.chunks = chunks_.size();
   report.reserved_bytes = reserved_;
   report.used_bytes = used_;
@@ -168,7 +180,7 @@ ArenaReport Arena::report() const {
   for (const auto& chunk : chunks_) {
     report.largest_free_bytes =
         std::max<std::uint64_t>(report.largest_free_bytes, chunk->heap.largest_free());
-    if (chunk->segment.huge_pages_advised) report.huge_page_bytes += chunk->bytes;
+    if (chunk->memory.huge_pages_advised) report.huge_page_bytes += chunk->bytes;
   }
   return report;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "p2p/memory/chunk_source.hpp"
 #include "p2p/memory/heap.hpp"
 #include "p2p/memory/segment.hpp"
 #include "weft/report.hpp"
@@ -22,7 +23,8 @@ enum class ArenaSort : std::uint8_t {
   data,       ///< tensors and slot buffers
   staging,    ///< never exported: bounce buffers
   published,  ///< buffers of published slots: peers can map them for reading only
-  adopted     ///< the application's own memory (AdoptedMemory); belongs to no arena
+  adopted,    ///< the application's own memory (AdoptedMemory); belongs to no arena
+  device      ///< tensors on a GPU
 };
 
 /// Reads the sort from a chunk number: its top byte. Chunk numbers are unique within a rank.
@@ -59,19 +61,26 @@ struct ArenaLimits {
   bool exported = true;
 };
 
-/// Thread-safe. Blocks are 64-byte aligned, and their pages exist. Chunks are freed only with the
-/// arena, so that a peer's mapping stays valid.
+/// Thread-safe. Blocks are 64-byte aligned (on a GPU 256), and their pages exist. Chunks are freed
+/// only with the arena, so that a peer's mapping stays valid.
 class Arena {
  public:
+  /// Memory of the host, of the kind that the sort needs.
   Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper);
+  /// Memory from `source`. The limits' pages and `exported` don't count.
+  Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper,
+        std::unique_ptr<ChunkSource> source);
 
   /// Throws Error(exhausted), whose message gives the bytes requested, reserved and allowed; the
   /// arena is unchanged then.
   Block allocate(std::size_t bytes);
   void release(const Block& block) noexcept;
 
+  /// Where its blocks lie.
+  Memory memory() const noexcept { return source_->memory(); }
+
   // These three require has_chunk(chunk).
-  /// The chunk's memfd and size, by which a peer maps the chunk. Valid as long as the arena.
+  /// The chunk's descriptor and size, by which a peer maps the chunk. Valid as long as the arena.
   const os::Fd& chunk_fd(std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t chunk) const;
   /// The chunk's address in this process.
@@ -95,20 +104,23 @@ class Arena {
 
  private:
   struct Chunk {
-    Segment segment;
+    ChunkMemory memory;
     Heap heap;
     std::size_t bytes;
   };
   Chunk& grow(std::size_t bytes);
   /// Size of a new chunk for a request of `bytes`, in whole pages of `page` bytes.
   std::size_t next_chunk(std::size_t bytes, std::size_t page) noexcept;
-  Chunk& add_chunk(Segment segment, std::size_t bytes);
+  Chunk& add_chunk(ChunkMemory memory, std::size_t bytes);
+  /// For texts: "data", or the GPU's name.
+  std::string name() const;
   static std::size_t index_of(std::uint32_t chunk) noexcept { return chunk & 0xffffffu; }
   [[noreturn]] void refuse(std::size_t bytes, const std::string& why) const;
 
   const ArenaSort sort_;
   const ArenaLimits limits_;
   const std::shared_ptr<SegmentMapper> mapper_;
+  const std::unique_ptr<ChunkSource> source_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::size_t step_;  ///< of the next growth

@@ -5,23 +5,23 @@
 
 namespace weft::p2p {
 
-Heap::Heap(std::size_t bytes) {
+Heap::Heap(std::size_t bytes, std::size_t granule) : granule_(granule) {
   add_spare();
-  const std::size_t whole = bytes / kGranule * kGranule;
+  const std::size_t whole = bytes / granule * granule;
   if (whole == 0) return;
   Node node = std::move(spare_.back());
   spare_.pop_back();
   put_in(std::move(node), 0, whole);
 }
 
-std::size_t Heap::rounded(std::size_t bytes) noexcept {
-  if (bytes == 0) return kGranule;
-  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / kGranule * kGranule;
-  return bytes > kMost ? kMost : (bytes + kGranule - 1) / kGranule * kGranule;
+std::size_t Heap::rounded(std::size_t bytes, std::size_t granule) noexcept {
+  if (bytes == 0) return granule;
+  const std::size_t most = std::numeric_limits<std::size_t>::max() / granule * granule;
+  return bytes > most ? most : (bytes + granule - 1) / granule * granule;
 }
 
 std::optional<std::size_t> Heap::allocate(std::size_t bytes) {
-  const std::size_t wanted = rounded(bytes);
+  const std::size_t wanted = taken(bytes);
   const auto fit = free_by_bytes_.lower_bound({wanted, 0});
   if (fit == free_by_bytes_.end()) return std::nullopt;
   const auto [size, offset] = *fit;
@@ -37,7 +37,7 @@ std::optional<std::size_t> Heap::allocate(std::size_t bytes) {
 }
 
 void Heap::release(std::size_t offset, std::size_t bytes) noexcept {
-  std::size_t size = rounded(bytes);
+  std::size_t size = taken(bytes);
   used_ -= size;
   Node node;
   auto after = free_by_offset_.lower_bound(offset);

@@ -1,4 +1,4 @@
-// The allocator of a chunk's bytes: best fit, coalescing, 64-byte granules.
+// The allocator of a chunk's bytes: best fit, coalescing, whole granules.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ class Heap {
  public:
   static constexpr std::size_t kGranule = 64;
 
-  explicit Heap(std::size_t bytes);
+  /// Ranges begin and end at multiples of `granule`, a power of two.
+  explicit Heap(std::size_t bytes, std::size_t granule = kGranule);
 
   /// Rounds `bytes` up to whole granules, at least one. nullopt if no free range is large enough.
   /// Throws std::bad_alloc.
@@ -28,7 +29,9 @@ class Heap {
 
   std::size_t used() const noexcept { return used_; }
   std::size_t largest_free() const noexcept;
-  static std::size_t rounded(std::size_t bytes) noexcept;
+  static std::size_t rounded(std::size_t bytes, std::size_t granule = kGranule) noexcept;
+  /// The bytes that allocate(bytes) takes.
+  std::size_t taken(std::size_t bytes) const noexcept { return rounded(bytes, granule_); }
 
  private:
   using ByOffset = std::map<std::size_t, std::size_t>;            // offset -> bytes
@@ -42,6 +45,7 @@ class Heap {
   Node take_out(ByOffset::iterator range) noexcept;
   void put_in(Node node, std::size_t offset, std::size_t bytes) noexcept;
 
+  std::size_t granule_;
   ByOffset free_by_offset_;
   ByBytes free_by_bytes_;
   /// Free ranges and spares are one more than the allocated ranges, which is the most that can be

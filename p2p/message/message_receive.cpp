@@ -20,7 +20,7 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
   // Fast path: nothing else is under way, so the source's next message either is here or has not
   // come.
   if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense() &&
-      !lacks_memory(into)) [[likely]] {
+      !lacks_host_memory(into)) [[likely]] {
     IncomingRing* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
       if (!ring->ready()) deadline = resolve(deadline);

@@ -39,7 +39,7 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
 
 MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
   const bool fits =
-      tensor.dense() && tensor.bytes() <= Geometry::kLongPayload && !lacks_memory(tensor);
+      tensor.dense() && tensor.bytes() <= Geometry::kLongPayload && !lacks_host_memory(tensor);
   if (to >= 0 && to < local_.size && fits) [[likely]] {
     OutgoingRing* const outgoing = outgoing_at(to);
     if (outgoing != nullptr && outgoing->is_open() && !outgoing->peer().gone() &&

@@ -77,10 +77,12 @@ Status MessageState::check(const char* operation, int rank) const noexcept {
 
 Status MessageState::check(const char* operation, int rank, const Tensor& tensor) const noexcept {
   if (Status status = check(operation, rank); !status.ok()) return status;
-  if (lacks_memory(tensor))
+  if (lacks_host_memory(tensor))
     return failure(Code::bad_argument, operation, rank,
-                   text_or_empty([&] { return no_memory("the tensor", tensor); }),
-                   "an empty message is that of a tensor without elements, of shape {0}");
+                   text_or_empty([&] { return no_host_memory("the tensor", tensor); }),
+                   tensor.memory().is_gpu()
+                       ? give_host_memory(tensor)
+                       : "an empty message is that of a tensor without elements, of shape {0}");
   if (!tensor.dense())
     return failure(Code::bad_argument, operation, rank, text_or_empty([&] {
                      return fmt::format("the tensor {} has strides", tensor.text());

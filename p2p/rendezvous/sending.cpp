@@ -65,10 +65,10 @@ bool RendezvousState::is_source_for(const p2p::Peer& peer, const Tensor& tensor)
 Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
                              Deadline deadline) noexcept {
   if (Status status = refuse("send", to, at); !status.ok()) return status;
-  if (lacks_memory(tensor))
+  if (lacks_host_memory(tensor))
     return with(to).failure(Code::bad_argument, "send", at,
-                            text_or_empty([&] { return no_memory("the tensor", tensor); }),
-                            kGiveMemory);
+                            text_or_empty([&] { return no_host_memory("the tensor", tensor); }),
+                            give_host_memory(tensor));
   Content content;
   content.metadata = {.dtype = tensor.dtype(), .shape = tensor.shape()};
   if (content.metadata.bytes() != 0) {

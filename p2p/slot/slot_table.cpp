@@ -54,6 +54,9 @@ void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
   if (spec.placement != Placement::fixed)
     refuse("expose", spec.name, "only a slot of fixed shape lies in given memory",
            "let the arena hold it, or give a dynamic slot an allocator (allocate_with)");
+  if (memory.memory().is_gpu())
+    refuse("expose", spec.name, no_host_memory("the memory given", memory),
+           give_host_memory(memory));
   const std::size_t needed = payload_bytes(spec) * spec.depth;
   if (memory.dtype() != spec.dtype || !memory.dense() || memory.bytes() != needed)
     refuse("expose", spec.name,

@@ -75,8 +75,9 @@ TensorPlaces PublicationState::places_of(std::span<const Tensor> tensors) const 
   TensorPlaces places;
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    if (lacks_memory(tensor))
-      refuse(fmt::format("tensor {} ('{}'): {}", i, specs_[i].name, no_memory("given was", tensor)),
+    if (lacks_host_memory(tensor))
+      refuse(fmt::format("tensor {} ('{}'): {}", i, specs_[i].name,
+                         no_host_memory("the one given,", tensor)),
              Code::bad_argument);
     if (tensor.dtype() != specs_[i].dtype || tensor.shape() != specs_[i].shape || !tensor.dense())
       refuse(fmt::format("tensor {} ('{}') is {}{}, given was {}{}", i, specs_[i].name,

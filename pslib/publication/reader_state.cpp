@@ -79,10 +79,11 @@ void ReaderState::receive_into(std::vector<Tensor> tensors) {
         "one for each of specs(), in their order");
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    if (lacks_memory(tensor))
+    if (lacks_host_memory(tensor))
       refuse(Code::bad_argument,
-             fmt::format("tensor {} ('{}'): {}", i, specs_[i].name, no_memory("given was", tensor)),
-             kGiveMemory);
+             fmt::format("tensor {} ('{}'): {}", i, specs_[i].name,
+                         no_host_memory("the one given,", tensor)),
+             give_host_memory(tensor));
     if (tensor.dtype() != specs_[i].dtype || tensor.shape() != specs_[i].shape || !tensor.dense())
       refuse(Code::mismatch,
              fmt::format("tensor {} ('{}') is {}{}, given was {}{}", i, specs_[i].name,

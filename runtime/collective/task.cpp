@@ -49,7 +49,8 @@ void want(const Call& call, const char* which, const Tensor& tensor, std::int64_
 }
 
 void want_memory(const Call& call, const char* which, const Tensor& tensor) {
-  if (lacks_memory(tensor)) refuse(call, no_memory(which, tensor), kGiveMemory);
+  if (lacks_host_memory(tensor))
+    refuse(call, no_host_memory(which, tensor), give_host_memory(tensor));
 }
 
 void check_tensors(const Call& call) {

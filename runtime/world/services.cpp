@@ -27,10 +27,7 @@ ArenaRoom arena_room(World& world) {
   return {local.data->left(), local.published->left()};
 }
 
-ServerSettings server_settings(World& world) {
-  const detail::WorldState& state = WorldAccess::state(world);
-  return {state.ps_servers, state.ps_replicas};
-}
+ServerSettings server_settings(World& world) { return WorldAccess::state(world).server_settings; }
 
 Result<std::size_t> wait_any(World& world, const detail::AwaitedEnds& ends,
                              Deadline deadline) noexcept {

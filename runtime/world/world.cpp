@@ -107,9 +107,30 @@ Tensor World::allocate(DType dtype, const Shape& shape) {
   });
 }
 
+Tensor World::allocate(DType dtype, const Shape& shape, Memory memory) {
+  if (memory.is_host()) return allocate(dtype, shape);
+  state_->refuse_fork("allocate");
+  return control_call("allocate", [&] {
+    const std::size_t bytes = bytes_of("allocate", dtype, shape);
+    return Tensor(p2p::make_storage(state_->gpus.arena(memory), bytes), 0, dtype, shape);
+  });
+}
+
+void World::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline) {
+  state_->refuse_fork("copy");
+  control_call("copy", [&] {
+    state_->gpus.copy(from, to, stream, deadline.resolve(state_->local.waiter.default_timeout()));
+  });
+}
+
 Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
   state_->refuse_fork("adopt");
   const std::size_t bytes = bytes_of("adopt", dtype, shape);
+  if (const Memory where = state_->gpus.memory_of(memory.get()); where.is_gpu())
+    throw_error(Code::bad_argument, "adopt",
+                fmt::format("the memory at {} lies on {}, which can't be adopted yet",
+                            fmt::ptr(memory.get()), where.text()),
+                "allocate a tensor there, and copy");
   if (memory == nullptr)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "adopt",
@@ -225,10 +246,11 @@ Report World::report() const {
     std::vector<EdgeReport> edges = state_->slots.edges();
     state_->rendezvous.report(edges);
     state_->messages.report(edges);
-    return Report{state_->mesh.paths(),
-                  std::move(edges),
-                  {state_->local.control->report(), state_->local.data->report(),
-                   state_->local.published->report(), state_->local.staging->report()},
+    std::vector<ArenaReport> arenas{state_->local.control->report(), state_->local.data->report(),
+                                    state_->local.published->report(),
+                                    state_->local.staging->report()};
+    for (ArenaReport& gpu : state_->gpus.reports()) arenas.push_back(std::move(gpu));
+    return Report{state_->mesh.paths(), std::move(edges), std::move(arenas),
                   state_->local.rejected_connections.count()};
   });
 }

@@ -13,12 +13,14 @@
 #include "p2p/rendezvous/rendezvous_table.hpp"
 #include "p2p/signal/signal_table.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/health/health.hpp"
 #include "runtime/health/membership.hpp"
 #include "runtime/health/process_end.hpp"
+#include "runtime/world/services.hpp"
 #include "weft/world.hpp"
 
 namespace weft::p2p::verbs {
@@ -68,10 +70,10 @@ class WorldState {
   const int rank;
   const int size;
   const int local_size;
-  const std::string ps_servers;  ///< WEFT_PS_SERVERS, for pslib
-  const int ps_replicas;         ///< WEFT_PS_REPLICAS, for pslib
+  const ServerSettings server_settings;  ///< for pslib
   const std::shared_ptr<Log> log;
   p2p::LocalRank local;
+  p2p::cuda::Gpus gpus;
   std::atomic<std::size_t> next_any{0};  ///< index of the handle that wait_any() polls first
   p2p::Mesh mesh;
   p2p::SlotTable slots;

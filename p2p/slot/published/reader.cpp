@@ -213,9 +213,10 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
 }
 
 Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
-  if (lacks_memory(into))
+  if (lacks_host_memory(into))
     return failure(Code::bad_argument, "get",
-                   text_or_empty([&] { return no_memory("the tensor", into); }), kGiveMemory);
+                   text_or_empty([&] { return no_host_memory("the tensor", into); }),
+                   give_host_memory(into));
   if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape))
     return failure(Code::mismatch, "get",
                    fmt::format("the tensor is {}, the slot holds {}{}", into.text(),

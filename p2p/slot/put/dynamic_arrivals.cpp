@@ -29,12 +29,14 @@ Status DynamicArrivals::begin(std::uint64_t sequence, const DynamicRecord& recor
     place->tensor = allocate_ ? allocate_(spec_.dtype, shape)
                               : Tensor(make_storage(local_.data, bytes), 0, spec_.dtype, shape);
     if (place->tensor.dtype() != spec_.dtype || !(place->tensor.shape() == shape) ||
-        !place->tensor.dense() || lacks_memory(place->tensor))
+        !place->tensor.dense() || lacks_host_memory(place->tensor))
       return failure(Code::bad_argument,
                      fmt::format("the allocator given made {}{} for {}{}", place->tensor.text(),
-                                 lacks_memory(place->tensor) ? " without memory" : "",
+                                 place->tensor.memory().is_gpu()    ? " in GPU memory"
+                                 : lacks_host_memory(place->tensor) ? " without memory"
+                                                                    : "",
                                  name(spec_.dtype), shape.text()),
-                     "it must make a dense tensor of just that dtype and shape");
+                     "it must make a dense tensor of just that dtype and shape, in host memory");
     if (!reading_.reading) reading_.reading = std::make_unique<Reading>();
     reading_.record = record;
     reading_.place = place;

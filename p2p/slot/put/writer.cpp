@@ -113,9 +113,10 @@ Status PutWriter::wrong_put(std::string_view what) const noexcept {
 }
 
 Status PutWriter::refuse_tensor(const Tensor& tensor) const noexcept {
-  if (lacks_memory(tensor))
+  if (lacks_host_memory(tensor))
     return failure(Code::bad_argument, "put",
-                   text_or_empty([&] { return no_memory("the tensor", tensor); }), kGiveMemory);
+                   text_or_empty([&] { return no_host_memory("the tensor", tensor); }),
+                   give_host_memory(tensor));
   return wrong_put(text_or_empty([&] { return tensor.text(); }));
 }
 
@@ -135,7 +136,7 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
   if (tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims()
                  : !(tensor.shape() == spec_.shape)) ||
-      lacks_memory(tensor)) [[unlikely]] {
+      lacks_host_memory(tensor)) [[unlikely]] {
     SlotAccess::outcome(request) = refuse_tensor(tensor);
     return request;
   }
@@ -172,7 +173,7 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   std::int64_t elements = 0;
   bool same = true;
   for (const Tensor& part : parts) {
-    if (lacks_memory(part)) {
+    if (lacks_host_memory(part)) {
       SlotAccess::outcome(request) = refuse_tensor(part);
       return request;
     }

@@ -55,6 +55,7 @@ class Exports {
       case ArenaSort::published:
         return access == Access::get;
       case ArenaSort::staging:
+      case ArenaSort::device:
         break;
     }
     return false;

@@ -206,7 +206,8 @@ struct Executor::State {
       throw_error(Code::bad_argument, "bind",
                   fmt::format("the memory for {} {}", node_text(part().node(node)), why), hint);
     };
-    if (!to.dense() || lacks_memory(to)) refuse_memory("is missing, or not dense");
+    if (to.memory().is_gpu()) refuse_memory("lies on a GPU");
+    if (!to.dense() || lacks_host_memory(to)) refuse_memory("is missing, or not dense");
     if (home == Home::Kind::published)
       refuse_memory("is a published slot's, where other ranks view it", "use EdgeWay::slots");
     if (home != Home::Kind::plain && to.arena() != memory->variable(node).arena())
@@ -222,10 +223,11 @@ struct Executor::State {
     for (const auto& [name, tensor] : feeds) {
       const NodeId node = find(name, Work::feed, "feed");
       part().check_value({node, 0}, tensor.dtype(), tensor.shape());
-      if (!tensor.dense() || lacks_memory(tensor))
+      if (!tensor.dense() || lacks_host_memory(tensor))
         throw_error(Code::bad_argument, "run",
-                    fmt::format("the tensor for {} has no memory, or is not dense",
-                                node_text(part().node(node))));
+                    fmt::format("the tensor for {} {}", node_text(part().node(node)),
+                                tensor.memory().is_gpu() ? "lies on a GPU"
+                                                         : "has no memory, or is not dense"));
       values[static_cast<std::size_t>(node)] = tensor;
     }
     for (std::size_t i = 0; i < program.size(); ++i)

@@ -100,8 +100,9 @@ void KernelCall::check_memory(std::size_t i, const Tensor& tensor) const {
                             node_text(node_), why),
                 std::string(hint));
   };
-  if (!tensor.dense() || lacks_memory(tensor))
-    refuse_it("it has no memory, or is not dense", "copy it into the memory of output()");
+  if (!tensor.dense() || lacks_host_memory(tensor))
+    refuse_it(tensor.memory().is_gpu() ? "it lies on a GPU" : "it has no memory, or is not dense",
+              "copy it into the memory of output()");
   for (const Reuse& reuse : node_.definition->reuses)
     if (reuse.output == i && reuse.kind != Reuse::Kind::may)
       refuse_it("by its definition it has an input's memory", "ask for it by output()");

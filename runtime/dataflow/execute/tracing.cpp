@@ -99,8 +99,9 @@ Tensor TracingAllocator::to_send(const Tensor& tensor) {
   const p2p::LocalRank& local = WorldAccess::state(*world_).local;
   refuse_fork(*world_);
   return control_call("to_send", [&] {
-    if (lacks_memory(tensor))
-      throw_error(Code::bad_argument, "to_send", no_memory("the tensor", tensor), kGiveMemory);
+    if (lacks_host_memory(tensor))
+      throw_error(Code::bad_argument, "to_send", no_host_memory("the tensor", tensor),
+                  give_host_memory(tensor));
     detail::Site* const site = state_->site_of(tensor);
     if (site != nullptr) state_->note_sent(*site);
     const bool is_reached = tensor.bytes() == 0 || tensor.arena() == local.data.get() ||

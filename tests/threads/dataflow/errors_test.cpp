@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/support/errors.hpp"
+#include "tests/support/gpu_memory.hpp"
 #include "tests/threads/dataflow/models.hpp"
 
 namespace weft::dataflow {
@@ -124,6 +125,9 @@ TEST(ExecutorRun, RefusesFeedsThatAreMissingUnknownOrOfAnotherTypeAndGoesOn) {
                       Code::mismatch, {"x", "[2, 4]"}));
     EXPECT_TRUE(tells(executor.run({{"x", Tensor::wrap(nullptr, DType::f32, {2, 3})}}).status(),
                       Code::bad_argument, {"x", "no memory"}));
+    const tests::GpuMemory gpu;
+    EXPECT_TRUE(tells(executor.run({{"x", gpu.tensor({2, 3})}}).status(), Code::bad_argument,
+                      {"x", "lies on a GPU"}));
     EXPECT_EQ(thrown_by([&] { executor.feed("x"); }).code, Code::bad_argument);
     EXPECT_EQ(thrown_by([&] { executor.feed("x", {2, 2}); }).code, Code::mismatch);
     EXPECT_EQ(thrown_by([&] { executor.variable("x"); }).code, Code::bad_argument);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/support/gpu_memory.hpp"
 #include "tests/threads/dataflow/models.hpp"
 
 namespace weft::dataflow {
@@ -243,6 +244,10 @@ TEST(Sites, OfMemoryThatTheAnalysisCanNotKnowAreRefused) {
   });
   expect_refused(Code::bad_argument, "no memory, or is not dense", [](KernelCall& call) {
     return call.allocate(DType::f32, {1000, 6}).slice(1, 0, 3);
+  });
+  const tests::GpuMemory gpu;
+  expect_refused(Code::bad_argument, "lies on a GPU", [&gpu](KernelCall&) {
+    return gpu.tensor({1000, 3});
   });
 }
 

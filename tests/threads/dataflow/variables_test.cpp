@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "tests/support/gpu_memory.hpp"
 #include "tests/threads/dataflow/models.hpp"
 
 namespace weft::dataflow {
@@ -123,6 +124,9 @@ TEST(VariableMemory, MayBeGivenBetweenAnySteps) {
                           Code::bad_argument, {"'kept'", "is missing, or not dense"}));
         EXPECT_TRUE(tells(refusal("kept", first.part(0, {4, 2}).slice(1, 0, 1).slice(0, 0, 2)),
                           Code::mismatch, {"'kept'"}));
+        const tests::GpuMemory gpu;
+        EXPECT_TRUE(tells(refusal("kept", gpu.tensor({2})), Code::bad_argument,
+                          {"'kept'", "lies on a GPU"}));
         const std::array<std::int64_t, 1> strides{2};
         EXPECT_TRUE(tells(refusal("kept", Tensor::wrap(own.data(), DType::f32, {2}, strides)),
                           Code::bad_argument, {"is missing, or not dense"}));

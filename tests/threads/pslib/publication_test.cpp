@@ -12,6 +12,7 @@
 #include "runtime/bootstrap/token/token_file.hpp"
 #include "runtime/subscribe/subscriber_connect.hpp"
 #include "tests/seeds.hpp"
+#include "tests/support/gpu_memory.hpp"
 #include "tests/threads/pslib/subscribers.hpp"
 
 namespace weft::tests {
@@ -358,6 +359,12 @@ TEST_F(Subscribers, NeedTensorsWithMemory) {
   const ErrorDetail refused = thrown_by([&] { reader.receive_into(tensors); });
   EXPECT_EQ(refused.code, Code::bad_argument);
   EXPECT_TRUE(contains(refused.text(), "no memory")) << refused.text();
+
+  const GpuMemory gpu;
+  tensors[1] = gpu.tensor(tensors[1].shape(), tensors[1].dtype());
+  EXPECT_TRUE(tells(publication.publish(tensors), Code::bad_argument, {"GPU 3"}));
+  EXPECT_TRUE(
+      tells(thrown_by([&] { reader.receive_into(tensors); }), Code::bad_argument, {"GPU 3"}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/gpu_memory.hpp"
 #include "tests/threads/tracing/traced.hpp"
 
 namespace weft::dataflow {
@@ -75,6 +76,8 @@ TEST(TracingErrors, TensorsThatAreNotTraced) {
     EXPECT_TRUE(tells(sending(Tensor::wrap(mine.data(), DType::f32, {2, 4})), Code::bad_argument,
                       {"to_send", "f32[2, 4] is in memory that neither"}));
     EXPECT_TRUE(tells(sending(Tensor()), Code::bad_argument, {"to_send", "the tensor"}));
+    const tests::GpuMemory gpu;
+    EXPECT_TRUE(tells(sending(gpu.tensor({2})), Code::bad_argument, {"to_send", "GPU 3"}));
     Tensor moved = run_node(tracer, "a", 1)[0];
     const Tensor there = std::move(moved);
     EXPECT_TRUE(tells(sending(moved), Code::bad_argument, {"to_send", "the tensor"}));

@@ -2,6 +2,7 @@
 #include "p2p/memory/arena.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/os/mapping.hpp"
 #include "base/os/numa.hpp"
+#include "weft/error.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -105,6 +107,54 @@ TEST(ArenaGrowth, TellsWhatTheLimitLeaves) {
   EXPECT_EQ(arena.left(), 17 * kMiB);
   arena.release(block);
   EXPECT_EQ(arena.left(), 20 * kMiB);
+}
+
+/// Chunks that no processor can touch, on "GPU 5".
+class FarChunks final : public ChunkSource {
+ public:
+  std::size_t page() const noexcept override { return 1 << 20; }
+  std::size_t granule() const noexcept override { return 256; }
+  Memory memory() const noexcept override { return Memory::gpu(5); }
+  std::optional<std::string> refusal(std::size_t bytes) const override {
+    if (bytes > 8 << 20) return "only 8 MiB are free";
+    return std::nullopt;
+  }
+  ChunkMemory create(std::size_t bytes) override {
+    void* const at = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto owner = std::make_shared<os::Mapping>(at, bytes);
+    std::byte* const data = owner->data();
+    return {.data = data, .owner = std::move(owner)};
+  }
+};
+
+TEST(Arena, TakesChunksFromAnySourceAndNeverTouchesThem) {
+  const auto arena =
+      std::make_shared<Arena>(ArenaSort::device, ArenaLimits{.chunk_bytes = 4 << 20},
+                              std::make_shared<SegmentMapper>(), std::make_unique<FarChunks>());
+  const Block first = arena->allocate(1);
+  const Block second = arena->allocate(257);
+  const Block third = arena->allocate(1);
+  EXPECT_EQ(sort_of_chunk(first.chunk), ArenaSort::device);
+  EXPECT_EQ(second.data - first.data, 256);
+  EXPECT_EQ(third.data - second.data, 512);
+  EXPECT_TRUE(arena->contains(second.data, 257));
+  EXPECT_EQ(arena->report().sort, "GPU 5");
+  EXPECT_EQ(arena->report().used_bytes, 1024U);
+  arena->release(second);
+  EXPECT_EQ(arena->allocate(300).data, second.data);
+  const auto storage = make_storage(arena, 3 << 20);
+  EXPECT_EQ(storage->memory(), Memory::gpu(5));
+  EXPECT_EQ(Tensor(storage, 0, DType::u8, {8}).memory(), Memory::gpu(5));
+  try {
+    (void)arena->allocate(16 << 20);
+    FAIL() << "it was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::exhausted);
+    EXPECT_NE(error.detail().message.find("16777216 bytes asked of the GPU 5 arena"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(error.detail().message.find("only 8 MiB are free"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 namespace weft::p2p::cuda {
 namespace {
 
+constexpr const char* kFile = "libcuda.so.1";
 constexpr const char* kInstall = "install NVIDIA's driver, of CUDA 12.0 or later";
 
 Status no_driver(std::string message, const char* hint) {
@@ -69,10 +70,18 @@ Status load_driver_from(const char* file, Driver& driver) {
   return {};
 }
 
+const Driver* driver_in_use() {
+  void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  ::dlclose(library);  // its other users keep it
+  const auto driver = load_driver();
+  return driver.ok() ? *driver : nullptr;
+}
+
 Result<const Driver*> load_driver() {
   struct Loaded {
     Driver driver;
-    Status status = load_driver_from("libcuda.so.1", driver);
+    Status status = load_driver_from(kFile, driver);
   };
   static const Loaded loaded;
   if (!loaded.status.ok()) return loaded.status;

@@ -18,7 +18,11 @@ inline constexpr int kOldestDriver = 12000;
 /// bad, is kept. Makes no context. Thread-safe.
 Result<const Driver*> load_driver();
 
-/// The same from another file, each time anew; the functions go to `driver`. Thread-safe.
+/// The driver if this process has loaded it already, weft or its application; null otherwise, and
+/// where load_driver() fails. Loads nothing. Thread-safe.
+const Driver* driver_in_use();
+
+/// As load_driver() from another file, each time anew; the functions go to `driver`. Thread-safe.
 Status load_driver_from(const char* file, Driver& driver);
 
 /// An error as people look it up: "CUDA_ERROR_OUT_OF_MEMORY (out of memory)", or "error 4711" if

@@ -1,0 +1,68 @@
+// One GPU as weft uses it: its primary context, a stream of weft's own, errors that name it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/os/fork_mark.hpp"
+#include "p2p/transport/cuda/api/driver.hpp"
+#include "weft/device.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p::cuda {
+
+/// Thread-safe. Memory on the GPU keeps it.
+class Gpu {
+ public:
+  /// Retains the primary context, which the application's CUDA runtime shares. Throws Error:
+  /// system, exhausted.
+  static std::shared_ptr<Gpu> open(const Driver& driver, int ordinal);
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  ~Gpu();
+
+  /// Makes the GPU's context current for a scope. The thread's own is as before afterwards.
+  class Current {
+   public:
+    explicit Current(const Gpu& gpu);
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    ~Current();
+
+   private:
+    const Driver& driver_;
+  };
+
+  const Driver& driver() const noexcept { return driver_; }
+  int ordinal() const noexcept { return ordinal_; }
+  Memory memory() const { return Memory::gpu(ordinal_); }
+  Context context() const noexcept { return context_; }
+  /// A stream of weft's own, not in order with the application's.
+  StreamHandle stream() const noexcept { return stream_; }
+
+  /// True in a fork of the process, where no call of the driver may be made.
+  bool forked() const noexcept { return fork_mark_.forked(); }
+
+  /// An event for one use, given back by give_back(). Requires a Current.
+  Event take_event();
+  void give_back(Event event) noexcept;
+
+  /// Throws the error of a call of the driver unless `status` is success: exhausted for lack of
+  /// memory, else system. `function`: the call, as NVIDIA names it.
+  void check(DriverStatus status, const char* operation, const char* function) const;
+
+ private:
+  Gpu(const Driver& driver, int ordinal) noexcept : driver_(driver), ordinal_(ordinal) {}
+
+  const Driver& driver_;
+  const int ordinal_;
+  const os::ForkMark fork_mark_;
+  Context context_ = nullptr;
+  StreamHandle stream_ = nullptr;
+  std::mutex mutex_;
+  std::vector<Event> events_;
+};
+
+}  // namespace weft::p2p::cuda

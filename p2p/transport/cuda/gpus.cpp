@@ -1,0 +1,150 @@
+#include "p2p/transport/cuda/gpus.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/fail.hpp"
+#include "p2p/transport/cuda/api/load.hpp"
+#include "p2p/transport/cuda/gpu_chunks.hpp"
+
+namespace weft::p2p::cuda {
+namespace {
+
+[[noreturn]] void bad_setting(const std::string& wanted, std::string why) {
+  throw_error(Code::bad_config, "choose GPU", fmt::format("WEFT_GPU={}: {}", wanted, why),
+              "give a GPU's number or UUID as nvidia-smi -L lists it, or auto");
+}
+
+/// A number from 0 on, if the text is one.
+std::optional<int> number_in(const std::string& text) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || at != end || number < 0) return std::nullopt;
+  return number;
+}
+
+std::string digits_of(const Uuid& uuid) {
+  std::string digits;
+  for (const char byte : uuid.bytes)
+    digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return digits;
+}
+
+/// The digits of "GPU-5c89c6a1-..." or "MIG-...", in lower case; empty: it is no UUID.
+std::string digits_in(const std::string& text) {
+  if (text.rfind("GPU-", 0) != 0 && text.rfind("MIG-", 0) != 0) return {};
+  std::string digits;
+  for (const char c : text.substr(4))
+    if (c != '-') digits += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return digits;
+}
+
+}  // namespace
+
+Gpus::Gpus(std::string wanted, int index, std::shared_ptr<SegmentMapper> mapper,
+           std::size_t chunk_bytes)
+    : wanted_(std::move(wanted)),
+      index_(index),
+      mapper_(std::move(mapper)),
+      chunk_bytes_(chunk_bytes) {}
+
+Gpus::~Gpus() {
+  if (mapper_->fork_mark().forked()) return;
+  reap();
+  // The GPU may still read and write their memory.
+  if (!late_.empty()) [[maybe_unused]]
+    const auto* kept = new std::vector<Late>(std::move(late_));
+}
+
+const Driver& Gpus::driver(const char* operation) {
+  if (driver_ == nullptr) {
+    const auto loaded = load_driver();
+    if (!loaded.ok()) {
+      ErrorDetail detail = loaded.status().detail();
+      detail.operation = operation;
+      throw Error(std::move(detail));
+    }
+    driver_ = *loaded;
+  }
+  return *driver_;
+}
+
+int Gpus::own_gpu(const char* operation) {
+  if (own_) return *own_;
+  int count = 0;
+  if (driver(operation).device_count(&count) != DriverStatus::success || count == 0)
+    throw_error(Code::system, operation, "the CUDA driver sees no GPU", "check nvidia-smi");
+  if (wanted_ == "auto") return *(own_ = index_ % count);
+  if (const auto number = number_in(wanted_)) {
+    if (*number >= count)
+      bad_setting(wanted_, fmt::format("this process sees {} GPUs, counted from 0", count));
+    return *(own_ = *number);
+  }
+  return *(own_ = gpu_by_uuid(wanted_, count));
+}
+
+int Gpus::gpu_by_uuid(const std::string& text, int count) {
+  const std::string wanted = digits_in(text);
+  if (wanted.size() != 2 * sizeof(Uuid::bytes))
+    bad_setting(text, "that is neither a number nor a GPU's UUID");
+  std::string seen;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    Uuid uuid{};
+    if (driver_->device_uuid(&uuid, ordinal) != DriverStatus::success) continue;
+    if (digits_of(uuid) == wanted) return ordinal;
+    seen += fmt::format("{}{}", seen.empty() ? "" : ", ", digits_of(uuid));
+  }
+  bad_setting(text, fmt::format("this process sees no such GPU, but {}", seen));
+}
+
+std::shared_ptr<Gpu> Gpus::gpu(const char* operation, Memory memory) {
+  const Driver& loaded = driver(operation);
+  const int ordinal = memory.is_own_gpu() ? own_gpu(operation) : memory.ordinal();
+  auto& slot = gpus_[ordinal];
+  if (slot != nullptr) return slot;
+  int count = 0;
+  if (loaded.device_count(&count) == DriverStatus::success && ordinal >= count)
+    throw_error(Code::bad_argument, operation,
+                fmt::format("there is no GPU {}: this process sees {}", ordinal, count),
+                "GPUs are counted from 0, without those that CUDA_VISIBLE_DEVICES hides");
+  return slot = Gpu::open(loaded, ordinal);
+}
+
+std::shared_ptr<Arena> Gpus::arena(Memory memory) {
+  const std::lock_guard lock(mutex_);
+  auto opened = gpu("allocate", memory);
+  auto& slot = arenas_[opened->ordinal()];
+  if (slot == nullptr) {
+    ArenaLimits limits;
+    limits.chunk_bytes = chunk_bytes_;
+    slot = std::make_shared<Arena>(ArenaSort::device, std::move(limits), mapper_,
+                                   gpu_chunks(std::move(opened)));
+  }
+  return slot;
+}
+
+Memory Gpus::memory_of(const void* address) const {
+  const Driver* const loaded = driver_in_use();
+  const auto at = reinterpret_cast<DevicePointer>(address);
+  unsigned kind = 0;
+  int ordinal = 0;
+  if (loaded == nullptr ||
+      loaded->pointer_attribute(&kind, PointerAttribute::memory_kind, at) !=
+          DriverStatus::success ||
+      kind != static_cast<unsigned>(MemoryKind::device) ||
+      loaded->pointer_attribute(&ordinal, PointerAttribute::device_ordinal, at) !=
+          DriverStatus::success)
+    return {};
+  return Memory::gpu(ordinal);
+}
+
+std::vector<ArenaReport> Gpus::reports() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ArenaReport> list;
+  for (const auto& [ordinal, arena] : arenas_) list.push_back(arena->report());
+  return list;
+}
+
+}  // namespace weft::p2p::cuda

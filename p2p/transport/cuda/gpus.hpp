@@ -1,0 +1,69 @@
+// A rank's GPUs: opened with the first tensor on one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/gpu.hpp"
+#include "weft/deadline.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft::p2p::cuda {
+
+/// Thread-safe.
+class Gpus {
+ public:
+  /// `wanted`: WEFT_GPU. `index`: the rank's place among those of its host.
+  Gpus(std::string wanted, int index, std::shared_ptr<SegmentMapper> mapper,
+       std::size_t chunk_bytes);
+  Gpus(const Gpus&) = delete;
+  Gpus& operator=(const Gpus&) = delete;
+  /// Copies that outlived their deadline are given up: their tensors stay until the process ends.
+  ~Gpus();
+
+  /// The arena of that GPU's memory; Memory::gpu() is the rank's. Throws Error: system (no driver,
+  /// or it fails), bad_argument (no such GPU), bad_config (WEFT_GPU).
+  std::shared_ptr<Arena> arena(Memory memory);
+  /// Where the address lies, as far as a driver that this process already uses can tell.
+  Memory memory_of(const void* address) const;
+  /// World::copy.
+  void copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline);
+  /// Reports of the arenas of GPUs that hold tensors.
+  std::vector<ArenaReport> reports() const;
+
+ private:
+  /// A copy that may still be under way, with what must live until it has ended.
+  struct Late {
+    std::shared_ptr<Gpu> gpu;
+    Event event;
+    Tensor from, to;
+  };
+
+  const Driver& driver(const char* operation);
+  std::shared_ptr<Gpu> gpu(const char* operation, Memory memory);
+  int own_gpu(const char* operation);
+  int gpu_by_uuid(const std::string& uuid, int count);
+  /// The GPU whose context the copy takes.
+  std::shared_ptr<Gpu> gpu_of_copy(const Tensor& from, const Tensor& to, Stream stream);
+  void wait(const std::shared_ptr<Gpu>& gpu, const Tensor& from, const Tensor& to,
+            Deadline deadline);
+  void reap();
+
+  const std::string wanted_;
+  const int index_;
+  const std::shared_ptr<SegmentMapper> mapper_;
+  const std::size_t chunk_bytes_;
+  mutable std::mutex mutex_;
+  const Driver* driver_ = nullptr;
+  std::optional<int> own_;
+  std::map<int, std::shared_ptr<Gpu>> gpus_;
+  std::map<int, std::shared_ptr<Arena>> arenas_;
+  std::vector<Late> late_;
+};
+
+}  // namespace weft::p2p::cuda
