@@ -10,7 +10,7 @@ run_label() {
   local preset=$1 label=$2 reader=scripts/programs.awk
   shift 2
   # In these cases a CTest test is a whole GoogleTest program.
-  ! among "$preset" release dev || among "$label" conformance cuda gpu || reader=scripts/junit.awk
+  ! among "$preset" release dev || among "$label" conformance cuda || reader=scripts/junit.awk
   local folder=build/$preset/results
   local junit=$folder/$label.xml outcomes=$folder/$label.txt
   mkdir -p "$folder"

@@ -109,6 +109,64 @@ void pause(int round) {
     std::this_thread::sleep_for(kSleep);
 }
 
+/// A copy that outlived its deadline, with what must live until it has ended: perhaps after its
+/// world, so these belong to none. Thread-safe.
+class LateCopies {
+ public:
+  struct Late {
+    std::shared_ptr<Gpu> gpu;
+    Event event;
+    Tensor from, to;
+  };
+
+  void add(Late late) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(late));
+  }
+  /// Lets go of those that have ended.
+  void reap() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const Late& late) {
+      const ScopedRelaxation relaxed(late.gpu->driver());
+      if (late.gpu->driver().query_event(late.event) == DriverStatus::not_ready) return false;
+      late.gpu->give_back(late.event);
+      return true;
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Late> all_;
+};
+
+LateCopies& late_copies() {
+  static auto* const all = new LateCopies;
+  return *all;
+}
+
+/// Waits, by the event, for all that is on the GPU's own stream.
+void wait_for_copy(const std::shared_ptr<Gpu>& gpu, Event event, const Tensor& from,
+                   const Tensor& to, Deadline deadline) {
+  const Driver& driver = gpu->driver();
+  const ScopedRelaxation relaxed(driver);
+  DriverStatus status = driver.record_event(event, gpu->stream());
+  for (int round = 0; status == DriverStatus::success; ++round) {
+    status = driver.query_event(event);
+    if (status != DriverStatus::not_ready) break;
+    if (deadline.passed()) {
+      late_copies().add({gpu, event, from, to});
+      throw_error(
+          Code::timeout, kCopy,
+          fmt::format("{} has not copied {} within its time", gpu->memory().text(), from.text()),
+          "keep the memory of both: the copy is still under way");
+    }
+    pause(round);
+    status = DriverStatus::success;
+  }
+  gpu->give_back(event);
+  gpu->check(status, kCopy, "cuEventQuery");
+}
+
 }  // namespace
 
 std::shared_ptr<Gpu> Gpus::gpu_of_copy(const Tensor& from, const Tensor& to, Stream stream) {
@@ -131,7 +189,7 @@ std::shared_ptr<Gpu> Gpus::gpu_of_copy(const Tensor& from, const Tensor& to, Str
 void Gpus::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline) {
   check_ends(from, to);
   if (from.bytes() == 0) return;
-  reap();
+  late_copies().reap();
   if (from.memory().is_host() && to.memory().is_host() && stream.none()) {
     std::memmove(to.data(), from.data(), from.bytes());
     return;
@@ -141,43 +199,13 @@ void Gpus::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline de
   check_address(*chosen, "source", from);
   check_address(*chosen, "target", to);
   const auto handle = stream.none() ? chosen->stream() : static_cast<StreamHandle>(stream.handle());
-  chosen->check(chosen->driver().copy(address_of(to), address_of(from), from.bytes(), handle),
-                kCopy, "cuMemcpyAsync");
-  if (stream.none()) wait(chosen, from, to, deadline);
-}
-
-void Gpus::wait(const std::shared_ptr<Gpu>& gpu, const Tensor& from, const Tensor& to,
-                Deadline deadline) {
-  const Driver& driver = gpu->driver();
-  const ScopedRelaxation relaxed(driver);
-  const Event event = gpu->take_event();
-  DriverStatus status = driver.record_event(event, gpu->stream());
-  for (int round = 0; status == DriverStatus::success; ++round) {
-    status = driver.query_event(event);
-    if (status != DriverStatus::not_ready) break;
-    if (deadline.passed()) {
-      const std::lock_guard lock(mutex_);
-      late_.push_back({gpu, event, from, to});
-      throw_error(
-          Code::timeout, kCopy,
-          fmt::format("{} has not copied {} within its time", gpu->memory().text(), from.text()),
-          "keep the memory of both: the copy is still under way");
-    }
-    pause(round);
-    status = DriverStatus::success;
-  }
-  gpu->give_back(event);
-  gpu->check(status, kCopy, "cuEventQuery");
-}
-
-void Gpus::reap() {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(late_, [](const Late& late) {
-    const ScopedRelaxation relaxed(late.gpu->driver());
-    if (late.gpu->driver().query_event(late.event) == DriverStatus::not_ready) return false;
-    late.gpu->give_back(late.event);
-    return true;
-  });
+  // Taken before: once the copy is under way, nothing but the GPU may fail.
+  const Event event = stream.none() ? chosen->take_event() : nullptr;
+  const DriverStatus status =
+      chosen->driver().copy(address_of(to), address_of(from), from.bytes(), handle);
+  if (event != nullptr && status != DriverStatus::success) chosen->give_back(event);
+  chosen->check(status, kCopy, "cuMemcpyAsync");
+  if (event != nullptr) wait_for_copy(chosen, event, from, to, deadline);
 }
 
 }  // namespace weft::p2p::cuda

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <charconv>
 
 #include "base/fail.hpp"
@@ -49,14 +50,6 @@ Gpus::Gpus(std::string wanted, int index, std::shared_ptr<SegmentMapper> mapper,
       index_(index),
       mapper_(std::move(mapper)),
       chunk_bytes_(chunk_bytes) {}
-
-Gpus::~Gpus() {
-  if (mapper_->fork_mark().forked()) return;
-  reap();
-  // The GPU may still read and write their memory.
-  if (!late_.empty()) [[maybe_unused]]
-    const auto* kept = new std::vector<Late>(std::move(late_));
-}
 
 const Driver& Gpus::driver(const char* operation) {
   if (driver_ == nullptr) {

@@ -23,8 +23,6 @@ class Gpus {
        std::size_t chunk_bytes);
   Gpus(const Gpus&) = delete;
   Gpus& operator=(const Gpus&) = delete;
-  /// Copies that outlived their deadline are given up: their tensors stay until the process ends.
-  ~Gpus();
 
   /// The arena of that GPU's memory; Memory::gpu() is the rank's. Throws Error: system (no driver,
   /// or it fails), bad_argument (no such GPU), bad_config (WEFT_GPU).
@@ -37,22 +35,12 @@ class Gpus {
   std::vector<ArenaReport> reports() const;
 
  private:
-  /// A copy that may still be under way, with what must live until it has ended.
-  struct Late {
-    std::shared_ptr<Gpu> gpu;
-    Event event;
-    Tensor from, to;
-  };
-
   const Driver& driver(const char* operation);
   std::shared_ptr<Gpu> gpu(const char* operation, Memory memory);
   int own_gpu(const char* operation);
   int gpu_by_uuid(const std::string& uuid, int count);
   /// The GPU whose context the copy takes.
   std::shared_ptr<Gpu> gpu_of_copy(const Tensor& from, const Tensor& to, Stream stream);
-  void wait(const std::shared_ptr<Gpu>& gpu, const Tensor& from, const Tensor& to,
-            Deadline deadline);
-  void reap();
 
   const std::string wanted_;
   const int index_;
@@ -63,7 +51,6 @@ class Gpus {
   std::optional<int> own_;
   std::map<int, std::shared_ptr<Gpu>> gpus_;
   std::map<int, std::shared_ptr<Arena>> arenas_;
-  std::vector<Late> late_;
 };
 
 }  // namespace weft::p2p::cuda

@@ -226,6 +226,65 @@ TEST_F(Copy, KeepsWhatOutlivedItsDeadline) {
   });
 }
 
+TEST_F(Copy, GivesTypedErrorsForTheDriversRefusals) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in";
+  run_on(1, [&](World& world) {
+    auto values = counted(8);
+    const Tensor gpu = world.allocate(DType::f32, {8}, Memory::gpu(0));
+    for (const char* function : {"cuEventCreate", "cuCtxPushCurrent_v2", "cuMemcpyAsync",
+                                 "cuEventRecord", "cuEventQuery"}) {
+      control()->refuse(function, 1, DriverStatus::unknown);
+      EXPECT_TRUE(tells(thrown_by([&] { world.copy(wrapped(values), gpu); }), Code::system,
+                        {"GPU 0", "CUDA_ERROR_UNKNOWN"}))
+          << function;
+      if (std::string(function) == "cuEventCreate") {
+        EXPECT_EQ(control()->calls("cuMemcpyAsync"), 0U) << "nothing is under way";
+      }
+      world.copy(wrapped(values), gpu);
+      EXPECT_EQ(elements_of(world, gpu), values) << function;
+    }
+    EXPECT_EQ(control()->calls("cuEventCreate"), 2U) << "one is enough for all";
+  });
+}
+
+TEST_F(Copy, MayOutliveItsWorld) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's clock";
+  control()->restart({.pace = stand_in::Pace::lazy, .idle = std::chrono::milliseconds(0)});
+  run_on(1, [&](World& world) {
+    const Tensor gpu = world.allocate(DType::f32, {8}, Memory::gpu(0));
+    EXPECT_EQ(thrown_by([&] {
+                world.copy(gpu, gpu, {}, Deadline::after(std::chrono::nanoseconds(1)));
+              }).code,
+              Code::timeout);
+  });
+  EXPECT_NE(control()->leftovers(), std::vector<std::string>{}) << "its memory stays";
+  EXPECT_GT(control()->step(10), 0);
+  // A later copy lets go of what has ended.
+  run_on(1, [&](World& world) {
+    const Tensor gpu = world.allocate(DType::f32, {8}, Memory::gpu(0));
+    world.copy(gpu, gpu);
+  });
+}
+
+TEST_F(Copy, IsRightHoweverLateStreamsAre) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in";
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    ASSERT_EQ(
+        control()->restart(
+            {.pace = stand_in::Pace::lazy, .seed = seed, .idle = std::chrono::milliseconds(0)}),
+        std::vector<std::string>{});
+    run_on(1, [&](World& world) {
+      auto values = counted(100, static_cast<float>(seed));
+      const Tensor first = world.allocate(DType::f32, {100}, Memory::gpu());
+      const Tensor second = world.allocate(DType::f32, {100}, Memory::gpu());
+      world.copy(wrapped(values), first);
+      world.copy(first, second);
+      world.copy(wrapped(values).part(50, {50}), first.part(0, {50}));
+      EXPECT_EQ(elements_of(world, second), values) << "seed " << seed;
+    });
+  }
+}
+
 TEST_F(Copy, TellsThatAGpuIsLost) {
   if (control() == nullptr) GTEST_SKIP() << "needs the stand-in";
   run_on(1, [&](World& world) {
