@@ -107,7 +107,7 @@ TEST(Tensor, HasNoMemoryOnceItWasMovedFrom) {
   const auto expect_bare = [](const Tensor& tensor) {
     EXPECT_TRUE(tensor.empty());
     EXPECT_EQ(tensor.bytes(), 0U);
-    EXPECT_TRUE(lacks_memory(tensor));
+    EXPECT_TRUE(lacks_host_memory(tensor));
   };
   expect_bare(first);  // NOLINT(bugprone-use-after-move): what it is then
   EXPECT_EQ(second.data(), memory.data() + 16);
@@ -122,14 +122,16 @@ TEST(Tensor, HasNoMemoryOnceItWasMovedFrom) {
   EXPECT_EQ(alive, 0);
 }
 
-TEST(Tensor, LacksMemoryOnlyIfItHasElements) {
+TEST(Tensor, LacksHostMemoryOnlyIfItHasElementsOrIsOnAGpu) {
   std::vector<float> values(6);
-  EXPECT_TRUE(lacks_memory(Tensor()));
-  EXPECT_TRUE(lacks_memory(Tensor::wrap(nullptr, DType::f32, {2, 3})));
-  EXPECT_TRUE(lacks_memory(Tensor::wrap(nullptr, DType::f32, {2, 3}).slice(1, 0, 2)));
-  EXPECT_TRUE(lacks_memory(Tensor::wrap(values.data(), static_cast<DType>(99), {6})));
-  EXPECT_FALSE(lacks_memory(Tensor::wrap(values.data(), DType::f32, {6})));
-  EXPECT_FALSE(lacks_memory(Tensor::wrap(nullptr, DType::f32, {2, 0})));
+  EXPECT_TRUE(lacks_host_memory(Tensor()));
+  EXPECT_TRUE(lacks_host_memory(Tensor::wrap(nullptr, DType::f32, {2, 3})));
+  EXPECT_TRUE(lacks_host_memory(Tensor::wrap(nullptr, DType::f32, {2, 3}).slice(1, 0, 2)));
+  EXPECT_TRUE(lacks_host_memory(Tensor::wrap(values.data(), static_cast<DType>(99), {6})));
+  EXPECT_FALSE(lacks_host_memory(Tensor::wrap(values.data(), DType::f32, {6})));
+  EXPECT_FALSE(lacks_host_memory(Tensor::wrap(nullptr, DType::f32, {2, 0})));
+  EXPECT_TRUE(lacks_host_memory(Tensor::wrap(values.data(), DType::f32, {6}, Memory::gpu(0))));
+  EXPECT_FALSE(lacks_host_memory(Tensor::wrap(values.data(), DType::f32, {6}, Memory::host())));
 }
 
 TEST(Tensor, RefusesAnElementTypeThatDoesNotExist) {
