@@ -42,7 +42,7 @@ class WEFT_API Memory {
 
 /// A stream of a GPU, which orders work; the user's own. If default-constructed, no stream: a call
 /// that takes it waits itself. A value.
-class WEFT_API Stream {
+class Stream {
  public:
   constexpr Stream() noexcept = default;
   /// A cudaStream_t or CUstream; null is CUDA's default stream. It stays the user's, who keeps it
