@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -111,8 +112,9 @@ void lose(World& world, pslib::Table& table, std::vector<Kill> kills) {
     if (!kills.empty() && step == kills.front().step) killer.kill_all_at_once();
     status = table.push_pull();
   }
-  std::printf("rank %d lost by %s of rank %d: %s\n", world.rank(), name(status.code()),
-              status.detail().peer, status.text().c_str());
+  std::printf("rank %d lost by %s of rank %d: %s\n", world.rank(),
+              std::string(name(status.code())).c_str(), status.detail().peer,
+              status.text().c_str());
 }
 
 void print_final(const pslib::Table& table, int rank) {
