@@ -51,7 +51,8 @@ Managed* exported(const weft_tensor& from) {
   }
   DLTensor& to = out->managed.dl_tensor;
   to.data = from.tensor.data();
-  to.device = {kDlpackCpu, 0};
+  const Memory memory = from.tensor.memory();
+  to.device = memory.is_host() ? DLDevice{kDlpackCpu, 0} : DLDevice{kDlpackCuda, memory.ordinal()};
   to.ndim = static_cast<std::int32_t>(shape.dims());
   for (const TypePair& type : kTypes)
     if (type.dtype == from.tensor.dtype()) to.dtype = {type.code, type.bits, 1};

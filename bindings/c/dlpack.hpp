@@ -52,6 +52,7 @@ namespace weft::c {
 
 inline constexpr std::uint32_t kDlpackMajor = 1;
 inline constexpr std::int32_t kDlpackCpu = 1;
+inline constexpr std::int32_t kDlpackCuda = 2;
 inline constexpr std::uint64_t kDlpackReadOnly = 1;
 
 }  // namespace weft::c

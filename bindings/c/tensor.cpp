@@ -12,6 +12,10 @@ weft_tensor* new_tensor(Tensor tensor, weft_memory memory, bool read_only) {
   return new weft_tensor{std::move(tensor), memory, read_only};
 }
 
+void check_data(const char* operation, const void* data) {
+  if (data == nullptr) throw_error(Code::bad_argument, operation, "data is NULL");
+}
+
 }  // namespace weft::c
 
 using namespace weft::c;
@@ -21,10 +25,6 @@ namespace {
 /// A handle of `tensor`, which lies in `from`.
 weft_tensor* new_view(const weft_tensor& from, weft::Tensor tensor) {
   return new_tensor(std::move(tensor), from.memory, from.read_only);
-}
-
-void check_data(const char* operation, const void* data) {
-  if (data == nullptr) weft::throw_error(weft::Code::bad_argument, operation, "data is NULL");
 }
 
 }  // namespace

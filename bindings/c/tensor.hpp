@@ -7,6 +7,9 @@ namespace weft::c {
 
 weft_tensor* new_tensor(Tensor tensor, weft_memory memory, bool read_only = false);
 
+/// Throws Error(bad_argument) if `data` is NULL.
+void check_data(const char* operation, const void* data);
+
 /// The memory that a tensor of weft's lies in.
 weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept;
 

@@ -7,6 +7,7 @@
 
 #include "weft/c/base.h"
 #include "weft/c/collective.h"
+#include "weft/c/device.h"
 #include "weft/c/message.h"
 #include "weft/c/optimizer.h"
 #include "weft/c/parameter_server.h"

@@ -122,7 +122,8 @@ TEST(CollectiveFailure, ATimeoutNamesTheLateRankAndLeavesThePlanAlive) {
 }
 
 /// Rank 1 alone is absent. Ranks that exchange nothing with it name it too, and no rank that has
-/// entered.
+/// entered. Around the ring its name travels one rank further with each question, 50 ms, 100, 200
+/// and so on after the last.
 TEST(CollectiveFailure, ATimeoutBetweenHostsNamesTheAbsentRankAndNoOther) {
   constexpr int kRanks = 5;
   for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::ring}) {
@@ -136,7 +137,7 @@ TEST(CollectiveFailure, ATimeoutBetweenHostsNamesTheAbsentRankAndNoOther) {
       Plan plan = group.plan(call);
       if (world.rank() != 1) {
         ASSERT_TRUE(plan.start().ok());
-        const Status late = plan.wait(Deadline::after(std::chrono::milliseconds(600)));
+        const Status late = plan.wait(Deadline::after(std::chrono::seconds(2)));
         EXPECT_EQ(late.code(), Code::timeout);
         EXPECT_EQ(late.detail().peer, 1) << late.text();
         EXPECT_TRUE(contains(late.text(), "rank 1 has not entered it")) << late.text();
@@ -164,9 +165,8 @@ TEST(CollectiveFailure, ATimeoutBetweenHostsBlamesNoRankThatHasEnteredForItsAbse
     if (world.rank() != 1) {
       const Status late = plan.wait(Deadline::after(std::chrono::milliseconds(300)));
       EXPECT_EQ(late.code(), Code::timeout);
-      EXPECT_EQ(late.detail().peer, 1) << late.text();
-      EXPECT_TRUE(contains(late.text(), "rank 1 has entered it, but its part is late"))
-          << late.text();
+      EXPECT_TRUE(contains(late.text(), "entered it, but")) << late.text();
+      EXPECT_FALSE(contains(late.text(), "not entered")) << late.text();
     }
     meeting.wait();
     ASSERT_TRUE(plan.wait().ok());

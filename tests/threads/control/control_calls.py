@@ -8,7 +8,8 @@ import re
 import sys
 
 # Value types and read-only classes: they are made of their arguments alone.
-VALUES = {"Error", "ErrorDetail", "Status", "Shape", "Tensor", "Storage", "Rule", "Optimizer", "ReduceOp", "Codec"}
+VALUES = {"Error", "ErrorDetail", "Status", "Shape", "Memory", "Stream", "Tensor", "Storage", "Rule", "Optimizer",
+          "ReduceOp", "Codec"}
 # Functions that describe a collective; the call that takes the description is in the table.
 DESCRIBERS = {"barrier", "broadcast", "reduce", "all_reduce", "scan", "gather", "scatter", "all_gather",
               "reduce_scatter", "all_to_all", "text"}

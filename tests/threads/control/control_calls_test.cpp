@@ -90,11 +90,27 @@ pslib::TableOptions saved_in(const std::string& folder) {
 const std::vector<ControlCall>& calls() {
   static const std::vector<ControlCall> all{
       {"World::join", [](Ground&) { (void)World::join(); }},
+      {"World::join",
+       [](Ground&) {
+         (void)World::join({.rank = 7, .size = 2, .address = kLong, .token = kLong});
+       }},
       {"World::host", [](Ground& g) { (void)g.world.host(0); }},
       {"World::host", [](Ground& g) { (void)g.world.host(1 << 30); }},
       {"World::allocate", [](Ground& g) { (void)g.world.allocate(DType::f32, kShape); }},
       {"World::allocate",
        [](Ground& g) { (void)g.world.allocate(DType::f64, {std::int64_t{1} << 58}); }},
+      {"World::allocate",
+       [](Ground& g) { (void)g.world.allocate(DType::f32, kShape, Memory::gpu(31'000)); }},
+      {"World::copy",
+       [](Ground& g) {
+         const Tensor from = g.world.allocate(DType::f32, kShape);
+         g.world.copy(from, g.world.allocate(DType::f32, kShape), {}, Ground::soon());
+       }},
+      {"World::copy",
+       [](Ground& g) {
+         const Tensor from = g.world.allocate(DType::f32, kShape);
+         g.world.copy(from, Tensor(), Stream::cuda(nullptr), Ground::soon());
+       }},
       {"World::adopt",
        [](Ground& g) { (void)g.world.adopt(std::make_shared<int>(), DType::f32, {1}); }},
       {"World::adopt", [](Ground& g) { (void)g.world.adopt(nullptr, DType::f32, kShape, {}); }},

@@ -89,7 +89,8 @@ weft_code weft_tensor_adopt_queued(weft_world* world, void* data, weft_dtype dty
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
-/* Makes a DLPack tensor that shares the memory's ownership. Its deleter needs nothing of the
+/* Makes a DLPack tensor that shares the memory's ownership, in host memory or of CUDA's type with
+ * its GPU's number; what streams still do to that, the caller orders. Its deleter needs nothing of the
  * caller's and may be called on any thread, also after the world's end. Wrapped memory stays the
  * caller's to keep alive. The second form can't say that memory is read-only, so a read-only tensor
  * is WEFT_CODE_BAD_ARGUMENT there. */

@@ -1,0 +1,71 @@
+/* Tensors on GPUs from C. Their driver is the stand-in. */
+#include <string.h>
+
+#include "c_ranks.h"
+#include "dlpack_structs.h"
+
+static void check_texts(void) {
+  char* text = NULL;
+  require(weft_place_text(2, &text), "text");
+  expect(strcmp(text, "GPU 2") == 0, "a GPU's place has its number");
+  weft_text_free(text);
+  require(weft_place_text(WEFT_PLACE_HOST, &text), "text");
+  expect(strcmp(text, "host memory") == 0, "host memory is a place");
+  weft_text_free(text);
+  expect_error(weft_place_text(-3, &text), WEFT_CODE_BAD_ARGUMENT, "-3", "-3 is no place");
+}
+
+static void check_copies(weft_world* world, int rank) {
+  const int64_t dims[1] = {1000};
+  weft_tensor *from = new_floats(world, 1000, (float)rank), *on_gpu = NULL, *to = NULL;
+  void* default_stream = NULL;
+  int place = 0;
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, &on_gpu),
+          "allocate on the GPU");
+  require(weft_tensor_get_place(on_gpu, &place), "place");
+  expect(place == rank % 2, "the rank's own GPU has a number");
+  require(weft_tensor_get_place(from, &place), "place");
+  expect(place == WEFT_PLACE_HOST, "other tensors are in host memory");
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_HOST, &to),
+          "allocate in host memory");
+  require(weft_world_copy(world, from, on_gpu, &default_stream, -1), "copy on a stream");
+  require(weft_world_copy(world, on_gpu, to, NULL, kSeconds), "copy and wait");
+  expect_floats(floats_of(to), 1000, (float)rank, "the elements come back");
+  require(weft_tensor_free(to), "free");
+  to = new_floats(world, 999, 0);
+  expect_error(weft_world_copy(world, on_gpu, to, NULL, kSeconds), WEFT_CODE_MISMATCH, "999",
+               "tensors of other shapes are refused");
+  require(weft_tensor_free(to), "free");
+  require(weft_tensor_free(from), "free");
+  require(weft_tensor_free(on_gpu), "free");
+}
+
+static void check_dlpack(weft_world* world, int rank) {
+  const int64_t dims[1] = {10};
+  weft_tensor *tensor = NULL, *wrapped = NULL;
+  old_tensor* managed = NULL;
+  int place = 0;
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, &tensor),
+          "allocate on the GPU");
+  require(weft_tensor_to_dlpack_unversioned(tensor, (struct DLManagedTensor**)&managed), "export");
+  expect(managed->tensor.device.type == 2 && managed->tensor.device.id == rank % 2,
+         "DLPack tells that the tensor is on the GPU");
+  expect_error(weft_tensor_from_dlpack_unversioned(world, managed, NULL, &wrapped),
+               WEFT_CODE_BAD_ARGUMENT, "device", "a GPU's memory is not adopted");
+  require(weft_tensor_wrap_in(managed->tensor.data, WEFT_DTYPE_F32, dims, 1, rank % 2, &wrapped),
+          "wrap");
+  require(weft_tensor_get_place(wrapped, &place), "place");
+  expect(place == rank % 2, "wrapped memory is where the caller says");
+  require(weft_tensor_free(wrapped), "free");
+  managed->deleter(managed);
+  require(weft_tensor_free(tensor), "free");
+}
+
+static void body(weft_world* world, int rank, int size) {
+  (void)size;
+  check_texts();
+  check_copies(world, rank);
+  check_dlpack(world, rank);
+}
+
+int main(int argc, char** argv) { return run_job(argc, argv, body); }
