@@ -13,13 +13,14 @@ add_custom_target(in_process_tests)
 # Defines a GoogleTest program in one process, each of whose tests is a CTest test. Under a sanitizer, in
 # emulation and in the suite conformance the whole program is one CTest test, since there starting and
 # ending a process costs more than most tests.
-#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD] [LONG_CUT] [STARTS_PROGRAMS])
+#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD] [WAITS] [LONG_CUT] [STARTS_PROGRAMS])
 # ONE_THREAD: the code under test has no second thread, so ThreadSanitizer skips the program, and other
-# tests may run beside it. LONG_CUT: under a sanitizer, only if the build is configured with
+# tests may run beside it. WAITS: it waits more than it computes, and its limits are wide, so that another such test
+# may run beside it. LONG_CUT: under a sanitizer, only if the build is configured with
 # WEFT_TEST_FULL=1 in the environment. STARTS_PROGRAMS: starts programs of this build; in emulation the
 # test is only compiled, since those programs are for another machine.
 function(weft_test name)
-  cmake_parse_arguments(TEST "ONE_THREAD;LONG_CUT;STARTS_PROGRAMS" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "ONE_THREAD;WAITS;LONG_CUT;STARTS_PROGRAMS" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_SUITE)
     message(FATAL_ERROR "weft_test(${name}): say which SUITE it belongs to")
   endif()
@@ -27,7 +28,7 @@ function(weft_test name)
     set(TEST_TIMEOUT 60)
   endif()
   # Under a sanitizer limits are wide, and most programs of the suite threads wait more than they compute.
-  if(TEST_ONE_THREAD OR TEST_SUITE STREQUAL "unit" OR (WEFT_SANITIZE AND TEST_SUITE STREQUAL "threads"))
+  if(TEST_ONE_THREAD OR TEST_WAITS OR TEST_SUITE STREQUAL "unit" OR (WEFT_SANITIZE AND TEST_SUITE STREQUAL "threads"))
     set(processors 1)
   else()
     set(processors 2)
