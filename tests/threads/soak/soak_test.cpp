@@ -10,7 +10,7 @@ namespace {
 
 TEST(Soak, KeysOfOneStepEach) {
   constexpr int kKeys = 64;  // of an operation
-  soak(count_of(1000 * kKeys) / kKeys, [](World& world, Meeting&) -> Operation {
+  soak(count_of(seeds(1000 * kKeys)) / kKeys, [](World& world, Meeting&) -> Operation {
     auto rendezvous = std::make_shared<Rendezvous>(Rendezvous::open(world, {.name = "soak"}));
     const Tensor tensor = world.allocate(DType::f32, {4});
     return [rendezvous, tensor](World& at, int number) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/stats/stats_view.hpp"
+#include "tests/seeds.hpp"
 #include "weft/error.hpp"
 
 namespace weft::stats {
@@ -113,7 +114,7 @@ TEST(StatsSegment, GivesEveryEdgeCacheLinesOfItsOwn) {
 }
 
 TEST(StatsSegment, ReusesEntriesSoThatCyclesDontGrowIt) {
-  constexpr std::uint64_t kSlots = 10'000;
+  constexpr std::uint64_t kSlots = tests::seeds(10'000);
   const auto stats = StatsSegment::create({});
   auto rows = take(stats, kSlots);
   const auto pages = pages_of(*stats);
