@@ -145,11 +145,11 @@ Reached reach_memory(DevicePointer pointer, std::size_t bytes, int device, Reach
       return {.status = DriverStatus::invalid_value};
     return {.data = mapping.memory->hidden() + mapping.offset + within, .memory = mapping.memory};
   }
-  if (lies_in(memory().freed, pointer, 0)) {
+  if (lies_in(memory().freed, pointer, 1)) {
     machine().complain("an operation touches freed GPU memory");
     return {.status = DriverStatus::illegal_address};
   }
-  if (pointer == 0 || lies_in(memory().reservations, pointer, 0))
+  if (pointer == 0 || lies_in(memory().reservations, pointer, 1))
     return {.status = DriverStatus::invalid_value};
   return {.data = reinterpret_cast<std::byte*>(pointer), .pinned = is_registered(pointer, bytes)};
 }
