@@ -10,6 +10,8 @@ TransferCounters& TransferCounters::operator+=(const TransferCounters& other) no
   credit_writes += other.credit_writes;
   control_messages += other.control_messages;
   registrations += other.registrations;
+  staged_bytes += other.staged_bytes;
+  device_copies += other.device_copies;
   return *this;
 }
 

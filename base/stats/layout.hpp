@@ -29,7 +29,7 @@ namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
 inline constexpr std::uint64_t kMagic = 0x7461747374666577;  // the bytes "weftstat"
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
@@ -237,10 +237,28 @@ struct alignas(64) EdgeCounters {
             work_requests.get(),
             credit_writes.get() + credit_writes_on_demand.get(),
             control_messages.get(),
-            registrations.get()};
+            registrations.get(),
+            0,
+            0};
   }
 };
 static_assert(sizeof(EdgeCounters) == 64);
+
+/// The counters of a slot's end that concern GPUs. Each word has one writer at a time.
+struct alignas(64) GpuCounters {
+  Counter staged_bytes;
+  Counter device_copies;
+
+  void clear() noexcept {
+    staged_bytes.clear();
+    device_copies.clear();
+  }
+  void read(TransferCounters& into) const noexcept {
+    into.staged_bytes = staged_bytes.get();
+    into.device_copies = device_copies.get();
+  }
+};
+static_assert(sizeof(GpuCounters) == 64);
 
 enum class EdgeState : std::uint32_t { free, attaching, live, closing };
 
@@ -256,8 +274,15 @@ struct alignas(64) EdgeEntry {
   WordText<8> fabric;
   WordText<208> name;
   EdgeCounters counters;
+  GpuCounters gpu_counters;
+
+  TransferCounters read_counters() const noexcept {
+    TransferCounters all = counters.read();
+    gpu_counters.read(all);
+    return all;
+  }
 };
-static_assert(offsetof(EdgeEntry, counters) == 256 && sizeof(EdgeEntry) == 320);
+static_assert(offsetof(EdgeEntry, counters) == 256 && sizeof(EdgeEntry) == 384);
 
 struct alignas(64) RingState {
   Word head;  ///< number of records begun so far

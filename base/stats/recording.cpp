@@ -191,6 +191,8 @@ class Image {
       to.credit_writes.add(from.credit_writes);
       to.control_messages.add(from.control_messages);
       to.registrations.add(from.registrations);
+      entry->gpu_counters.staged_bytes.add(from.staged_bytes);
+      entry->gpu_counters.device_copies.add(from.device_copies);
       ++entry;
     }
   }

@@ -24,7 +24,7 @@ std::string file_stem(std::string_view job, int rank, std::string_view host, int
 
 /// Writes the stats segment into `folder` as "weft-STEM.weft-recording" and returns the path. The
 /// file appears complete or not at all; it replaces an older one of the same rank. Its size is 64
-/// bytes per event in the ring, 320 per edge, 128 per rank and per named node, and about 20 KiB.
+/// bytes per event in the ring, 384 per edge, 128 per rank and per named node, and about 20 KiB.
 /// Throws Error(system).
 std::string write_recording(const StatsView& stats, const std::string& folder,
                             const RecordingAbout& about);

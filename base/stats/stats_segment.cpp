@@ -76,6 +76,7 @@ EdgeRow::EdgeRow(std::shared_ptr<StatsSegment> stats, const EdgeAbout& about)
   entry_->peer.store(about.peer, std::memory_order_release);
   entry_->pending.store(0, std::memory_order_release);
   entry_->counters.clear();
+  entry_->gpu_counters.clear();
   entry_->state.store(about.state, std::memory_order_release);
   entry_->generation.fetch_add(1, std::memory_order_release);
 }

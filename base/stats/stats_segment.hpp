@@ -56,6 +56,9 @@ class EdgeRow {
   ~EdgeRow();
 
   EdgeCounters& counters() noexcept { return entry_->counters; }
+  GpuCounters& gpu_counters() noexcept { return entry_->gpu_counters; }
+  /// All of both.
+  TransferCounters read_counters() const noexcept { return entry_->read_counters(); }
   void set_state(EdgeState state) noexcept { entry_->state.store(state); }
   void set_peer(int peer) noexcept { entry_->peer.store(peer); }
   void set_role(Role role) noexcept { entry_->role.store(static_cast<std::uint32_t>(role)); }

@@ -225,7 +225,7 @@ std::vector<ShownEdge> StatsView::all_edges() const {
     edge.report.role = static_cast<Role>(entry.role.load(std::memory_order_acquire));
     edge.report.slot = entry.name.get();
     edge.report.fabric = entry.fabric.get();
-    edge.report.counters = entry.counters.read();
+    edge.report.counters = entry.read_counters();
     std::atomic_thread_fence(std::memory_order_acquire);  // the counters' loads are relaxed
     if (entry.generation.load(std::memory_order_relaxed) == generation)
       edges.push_back(std::move(edge));

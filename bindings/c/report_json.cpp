@@ -23,9 +23,10 @@ std::string list(const std::vector<Item>& items, const TextOf& text_of) {
 std::string counters_text(const TransferCounters& c) {
   return fmt::format(
       "{{\"transfers\": {}, \"bytes_moved\": {}, \"bytes_copied\": {}, \"work_requests\": {}, "
-      "\"credit_writes\": {}, \"control_messages\": {}, \"registrations\": {}}}",
+      "\"credit_writes\": {}, \"control_messages\": {}, \"registrations\": {}, "
+      "\"staged_bytes\": {}, \"device_copies\": {}}}",
       c.transfers, c.bytes_moved, c.bytes_copied, c.work_requests, c.credit_writes,
-      c.control_messages, c.registrations);
+      c.control_messages, c.registrations, c.staged_bytes, c.device_copies);
 }
 
 std::string path_text(const PathReport& path) {
@@ -50,9 +51,10 @@ std::string path_text(const PathReport& path) {
 
 std::string edge_text(const EdgeReport& edge) {
   return fmt::format(
-      "{{\"peer\": {}, \"slot\": {}, \"role\": {}, \"fabric\": {}, \"counters\": {}}}", edge.peer,
-      literal(edge.slot), literal(name(edge.role)), literal(edge.fabric),
-      counters_text(edge.counters));
+      "{{\"peer\": {}, \"slot\": {}, \"role\": {}, \"fabric\": {}, \"way\": {}, "
+      "\"reason\": {}, \"counters\": {}}}",
+      edge.peer, literal(edge.slot), literal(name(edge.role)), literal(edge.fabric),
+      literal(edge.way), literal(edge.reason), counters_text(edge.counters));
 }
 
 std::string arena_text(const ArenaReport& arena) {

@@ -96,7 +96,9 @@ class WEFT_API PublishedReader {
   /// write `into` after the first such timeout: the memory stays lent until the next view() or
   /// get() of this end, which waits for the NIC first, or until this end is destroyed, which fails
   /// the path if it must. The tensor's handle is held that long; memory of runs must stay valid
-  /// that long.
+  /// that long. A dense tensor on a GPU is got into by way of host memory, counted as staged:
+  /// system if the GPU's driver fails; after that, or after a timeout while the GPU copies, the
+  /// version counts as not seen.
   Status get(const Tensor& into, Deadline deadline = {}) noexcept;
   /// The same for the given runs of elements only, each with its own target: one operation.
   /// bad_argument if a run leaves the slot, or has elements and no target.

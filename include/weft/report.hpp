@@ -18,6 +18,9 @@ struct WEFT_API TransferCounters {
   std::uint64_t credit_writes = 0;     ///< 8-byte words that return credits to a writer
   std::uint64_t control_messages = 0;  ///< attach, growth, detach; none in the steady state
   std::uint64_t registrations = 0;     ///< chunks of memory mapped or registered
+  std::uint64_t staged_bytes = 0;   ///< bytes that went through host memory on their way from or to
+                                    ///< a GPU at this end
+  std::uint64_t device_copies = 0;  ///< copies between host memory and a GPU that this took
 
   TransferCounters& operator+=(const TransferCounters& other) noexcept;
   friend TransferCounters operator-(TransferCounters a, const TransferCounters& b) noexcept {
@@ -28,6 +31,8 @@ struct WEFT_API TransferCounters {
     a.credit_writes -= b.credit_writes;
     a.control_messages -= b.control_messages;
     a.registrations -= b.registrations;
+    a.staged_bytes -= b.staged_bytes;
+    a.device_copies -= b.device_copies;
     return a;
   }
 };
@@ -44,6 +49,10 @@ struct EdgeReport {
   Role role = Role::puts;
   std::string fabric;  ///< for example "shm"; empty while no rank is attached
   TransferCounters counters;
+  /// "direct": tensors are moved from and to where they lie. "staged": some went by way of other
+  /// memory of this rank first.
+  std::string way = "direct";
+  std::string reason;  ///< why they are staged; empty if they are not
 };
 
 /// Whether a fabric can reach a peer, and why it was chosen or not.

@@ -11,6 +11,7 @@
 
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
+#include "weft/device.hpp"
 #include "weft/error.hpp"
 #include "weft/tensor.hpp"
 
@@ -48,7 +49,7 @@ enum class Placement : std::uint8_t {
   dynamic
 };
 
-/// A slot's contract. Both ends state it; attach compares the two.
+/// A slot's contract. Both ends state it; attach compares the two, but for `memory`.
 struct SlotSpec {
   std::string name;  ///< unique within its owner; at most 200 bytes
   DType dtype = DType::f32;
@@ -56,6 +57,10 @@ struct SlotSpec {
   std::uint32_t depth = 1;  ///< transfers that may be under way at once; at most 4096, dynamic 32
   Flow flow = Flow::credits;
   Placement placement = Placement::fixed;
+  /// Where the owner's buffers lie, and of a dynamic slot the tensors that are read: host memory,
+  /// or a GPU (Memory::gpu() is the rank's). The owner's affair: the writer's is not looked at, and
+  /// its tensors may lie elsewhere.
+  Memory memory{};
 };
 
 /// Makes the tensor that a dynamic arrival is read into: dense, of that dtype and shape, in memory
@@ -152,11 +157,15 @@ class WEFT_API Slot {
 
   /// The next tensor, in the order of the puts. Errors: timeout (names slot, writer, sequence
   /// expected and seen), peer_failed, peer_left, closed, mismatch (a writer whose contract differs
-  /// was refused; reported once, the slot stays usable). For a dynamic slot, wait() allocates and
+  /// was refused; reported once, the slot stays usable). For a slot on a GPU, wait() returns once
+  /// the tensor is in the GPU's memory: system if the GPU's driver fails, and after that or a
+  /// timeout the next wait() takes the same tensor up (a dynamic slot passes it over after system).
+  /// A GPU that reads the tensor must have read
+  /// it before the Arrival is released. For a dynamic slot, wait() allocates and
   /// reads the tensor, and a copy of the tensor's handle keeps it beyond its Arrival; it can then
   /// also return exhausted (the tensor stays with its writer, and the next wait() tries again).
   Result<Arrival> wait(Deadline deadline = {}) noexcept;
-  /// Whether wait() would return at once.
+  /// Whether wait() would return at once, but for the copy of what has come into a GPU's memory.
   bool ready() const noexcept;
 
   /// For a dynamic slot: arrivals are read into tensors that `allocate` makes instead of the
@@ -189,9 +198,10 @@ class WEFT_API RemoteSlot {
   /// the slot's (else mismatch), and the tensor must have memory (else bad_argument). The tensor is
   /// lent until the request has ended, and its handle held until then, even if this end goes first.
   /// Without a credit the put stays pending (at most 64 of them; then exhausted). A tensor outside
-  /// the world's arena is staged first: counted as copied. Strides cost no packing. Into a dynamic
-  /// slot, a tensor stays lent until the owner has read it, whatever `until` says, and a tensor
-  /// with strides is packed first.
+  /// the world's arena is staged first: counted as copied. So is one on a GPU, by a copy that goes
+  /// on by itself, counted as staged; its put is pending meanwhile, and it must be dense. Strides
+  /// cost no packing. Into a dynamic slot, a tensor stays lent until the owner has read it,
+  /// whatever `until` says, and a tensor with strides is packed first.
   Request put(const Tensor& tensor, Until until = Until::reusable) noexcept;
   /// The same for several tensors of the slot's dtype whose elements, in this order, fill the
   /// slot's shape: one operation. Not into a dynamic slot.

@@ -117,7 +117,7 @@ class WEFT_API World {
   std::pmr::memory_resource& memory() noexcept;
 
   /// Exposes a slot that one rank (another, or this one) puts into. Throws Error: duplicate_name,
-  /// bad_argument, exhausted.
+  /// bad_argument, exhausted; for SlotSpec::memory on a GPU also system.
   Slot expose(const SlotSpec& spec);
   /// The same with the slot's buffers in `memory`, one after the other: a dense tensor from adopt()
   /// or allocate(), of the slot's dtype and `spec.depth` times its elements. Only for slots with

@@ -343,7 +343,7 @@ class Waiter {
   [[gnu::noinline, gnu::cold]] WaitEnd wait_by_turns(const Ready& ready, const Broken& broken,
                                                      Clock::time_point until) const noexcept {
     for (;;) {
-      const bool soon = progress_registry_.progress(true) == ProgressResult::needs_poll;
+      const bool soon = is_silent();
       if (ready()) return WaitEnd::ready;
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (Clock::now() >= until) return WaitEnd::timeout;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/tensor_checks.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -39,6 +40,14 @@ void check_spec(const char* operation, const Contract& spec) {
            "dynamic placement goes with Flow::credits");
 }
 
+/// Memory for a slot's buffers on the GPU of its specification.
+Tensor gpu_buffers(LocalRank& local, const SlotSpec& spec) {
+  constexpr std::size_t kLine = 256;  // of a GPU's caches, and more than a vector
+  const auto arena = local.gpus->arena(spec.memory);
+  const std::size_t bytes = (payload_bytes(spec) + kLine - 1) / kLine * kLine * spec.depth;
+  return {make_storage(arena, bytes), 0, DType::u8, {static_cast<std::int64_t>(bytes)}};
+}
+
 }  // namespace
 
 SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
@@ -50,13 +59,17 @@ SlotTable::~SlotTable() {
 }
 
 void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
+  if (spec.memory.is_gpu() && local_.gpus == nullptr)
+    refuse("expose", spec.name, "this rank has no GPUs", "leave out SlotSpec::memory");
   if (memory.empty()) return;
+  if (spec.memory.is_gpu() && !(local_.gpus->resolve("expose", spec.memory) == memory.memory()))
+    refuse("expose", spec.name,
+           fmt::format("it is to lie on {}, and the memory given is {}", spec.memory.text(),
+                       memory.memory().text()),
+           "leave out one of the two");
   if (spec.placement != Placement::fixed)
     refuse("expose", spec.name, "only a slot of fixed shape lies in given memory",
            "let the arena hold it, or give a dynamic slot an allocator (allocate_with)");
-  if (memory.memory().is_gpu())
-    refuse("expose", spec.name, no_host_memory("the memory given", memory),
-           give_host_memory(memory));
   const std::size_t needed = payload_bytes(spec) * spec.depth;
   if (memory.dtype() != spec.dtype || !memory.dense() || memory.bytes() != needed)
     refuse("expose", spec.name,
@@ -64,7 +77,11 @@ void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
                        memory.text(), memory.dense() ? "" : " with strides", spec.depth,
                        name(spec.dtype), spec.shape.text()),
            "give a dense tensor of the slot's dtype that holds just its buffers");
-  if (!local_.locate(memory))
+  if (memory.memory().is_gpu() && memory.arena() == nullptr)
+    refuse("expose", spec.name,
+           fmt::format("the memory given is the caller's own, on {}", memory.memory().text()),
+           "World::allocate it there, or leave it out and set SlotSpec::memory");
+  if (memory.memory().is_host() && !local_.locate(memory))
     refuse("expose", spec.name, "the memory given is neither the world's nor adopted",
            "World::allocate it, or World::adopt it");
 }
@@ -116,7 +133,14 @@ std::shared_ptr<detail::PutOwner> SlotTable::expose(const SlotSpec& spec, const 
   check_spec("expose", spec);
   check_memory(spec, memory);
   return add_slot<detail::PutOwner>(spec, [&](std::uint64_t id) {
-    return std::make_shared<detail::PutOwner>(local_, mesh_, *this, spec, id, memory, notify);
+    if (spec.memory.is_host() && memory.memory().is_host())
+      return std::make_shared<detail::PutOwner>(local_, mesh_, *this, spec, id, memory, notify);
+    SlotSpec settled = spec;
+    const bool is_given = !memory.empty() || spec.placement == Placement::dynamic;
+    const Tensor buffers = is_given ? memory : gpu_buffers(local_, spec);
+    settled.memory =
+        buffers.empty() ? local_.gpus->resolve("expose", spec.memory) : buffers.memory();
+    return std::make_shared<detail::PutOwner>(local_, mesh_, *this, settled, id, buffers, notify);
   });
 }
 

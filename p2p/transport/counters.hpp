@@ -8,6 +8,7 @@ namespace weft::p2p {
 
 using stats::Counter;
 using stats::EdgeCounters;
+using stats::GpuCounters;
 using stats::PathCounters;
 
 }  // namespace weft::p2p

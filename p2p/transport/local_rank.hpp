@@ -27,6 +27,10 @@
 #include "p2p/transport/rank_settings.hpp"
 #include "p2p/transport/reading.hpp"
 
+namespace weft::p2p::cuda {
+class Gpus;
+}
+
 namespace weft::p2p {
 
 /// Settings, memory, doorbell and progress of one rank. Lives as long as its mesh and slots.
@@ -48,6 +52,7 @@ class LocalRank : public RankSettings, public RankMemory {
   RejectedConnections rejected_connections;  ///< noted by the progress thread
 
   Liveness* liveness = nullptr;  ///< set before progress starts; null: no one judges
+  cuda::Gpus* gpus = nullptr;    ///< set before slots are made; null: the rank has none
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
   const Block& bell_block() const noexcept { return bell_block_.block(); }

@@ -65,10 +65,11 @@ topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, 
 
 void refuse_what_is_not_there(const Config& config) {
   if (config.text(Setting::require) == "gdr")
-    throw Error(ErrorDetail{.code = Code::unreachable,
-                            .operation = "join",
-                            .message = "WEFT_REQUIRE=gdr: this version moves no GPU memory",
-                            .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
+    throw Error(
+        ErrorDetail{.code = Code::unreachable,
+                    .operation = "join",
+                    .message = "WEFT_REQUIRE=gdr: the NICs of this version reach no GPU memory",
+                    .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
 }
 
 }  // namespace
@@ -107,6 +108,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       collectives(local, mesh, slots),
       membership(std::make_shared<Membership>(local, mesh)),
       health(config, local, mesh, *membership) {
+  local.gpus = &gpus;
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
   refuse_what_is_not_there(config);
   local.progress.before_sleep([this] { before_sleep(); });

@@ -158,7 +158,11 @@ EdgeReport RemoteEnd::report() const {
   edge.slot = asked_.name;
   edge.role = asked_.writer == p2p::Writer::peer ? Role::puts : Role::views;
   edge.fabric = p2p::name(owner_.channel->fabric());
-  edge.counters = counters_.read();
+  edge.counters = row_.read_counters();
+  if (const char* why = staged_because_.load(std::memory_order_relaxed); why != nullptr) {
+    edge.way = "staged";
+    edge.reason = why;
+  }
   return edge;
 }
 

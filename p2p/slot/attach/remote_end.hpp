@@ -116,6 +116,8 @@ class RemoteEnd {
   stats::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   p2p::NeededRanks needs_;
+  /// Why tensors are staged at this end; null: none was. A constant text.
+  std::atomic<const char*> staged_because_{nullptr};
   mutable p2p::UseGate gate_;  ///< shut when the owner has closed the slot
   std::uint64_t slot_id_ = 0;
   std::uint64_t attachment_id_ = 0;

@@ -212,16 +212,21 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
   return SlotAccess::viewed(*this, *tensor, held.version.version);
 }
 
+Status VersionReader::wrong_target(const Tensor& into) const noexcept {
+  return failure(Code::mismatch, "get", text_or_empty([&] {
+                   return fmt::format("the tensor is {}, the slot holds {}{}", into.text(),
+                                      weft::name(spec_.dtype), spec_.shape.text());
+                 }),
+                 "get into a tensor of the slot's dtype and shape");
+}
+
 Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
-  if (lacks_host_memory(into))
+  if (lacks_memory(into))
     return failure(Code::bad_argument, "get",
                    text_or_empty([&] { return no_host_memory("the tensor", into); }),
                    give_host_memory(into));
-  if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape))
-    return failure(Code::mismatch, "get",
-                   fmt::format("the tensor is {}, the slot holds {}{}", into.text(),
-                               weft::name(spec_.dtype), spec_.shape.text()),
-                   "get into a tensor of the slot's dtype and shape");
+  if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape)) return wrong_target(into);
+  if (into.memory().is_gpu() && into.bytes() != 0) return get_to_gpu(into, deadline);
   if (into.dense()) {
     const SlotRun whole{0, spec_.shape.elements(), into.data()};
     return get_runs(std::span(&whole, 1), &into, deadline);

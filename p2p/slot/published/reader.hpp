@@ -13,6 +13,7 @@
 #include "p2p/slot/attach/published_words.hpp"
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
+#include "p2p/slot/published/gpu_get.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/published_slot.hpp"
 
@@ -46,6 +47,14 @@ class VersionReader final : public RemoteEnd {
     p2p::OwnedBlock block;           ///< where the owner's memory can't be loaded from
     std::unique_ptr<Tensor> tensor;  ///< over the block
   };
+
+  Status wrong_target(const Tensor& into) const noexcept;
+  // To a GPU: reader_gpu.cpp.
+  Status get_to_gpu(const Tensor& into, Deadline deadline) noexcept;
+  /// Why the tensor can't be got into, or ok().
+  Status check_gpu_target(const Tensor& into) const noexcept;
+  /// Reads a version into the staging memory unless that holds one that is newer than all seen.
+  Status stage_version(Deadline until) noexcept;
 
   Result<Arrival> view_runs(std::span<const SlotRun> runs, const Shape& shape,
                             Deadline deadline) noexcept;
@@ -120,6 +129,7 @@ class VersionReader final : public RemoteEnd {
   std::vector<Tensor> views_;  ///< by buffer
   std::uint64_t seen_ = 0;     ///< newest version viewed
   std::vector<Held> held_;
+  std::unique_ptr<p2p::GpuGet> gpu_get_;  ///< made by the first get to a GPU; outlives `reading_`
   /// Made when first used; its landing is for views, for runs whose memory the fabric can't reach,
   /// and for all runs of reads that must outlast a call.
   std::unique_ptr<p2p::Reading> reading_;

@@ -7,8 +7,8 @@
 namespace weft::p2p {
 namespace {
 
-std::size_t stride_for(std::size_t bytes, const Tensor& memory, bool tails) {
-  if (!memory.empty()) return bytes;
+std::size_t stride_for(std::size_t bytes, std::uint32_t depth, const Tensor& memory, bool tails) {
+  if (!memory.empty()) return memory.memory().is_gpu() ? memory.bytes() / depth : bytes;
   if (bytes <= SlotLine::kInlineBytes) return 0;
   return Heap::rounded(tails ? bytes_with_tail(bytes) : bytes);
 }
@@ -25,15 +25,26 @@ PutBuffers::PutBuffers(LocalRank& local, const SlotSpec& spec, Tensor memory, bo
       spec_(spec),
       bytes_(payload_bytes(spec)),
       memory_(std::move(memory)),
-      stride_(stride_for(bytes_, memory_, tails)),
+      stride_(stride_for(bytes_, spec.depth, memory_, tails)),
       lines_(local.control, spec.depth * sizeof(SlotLine)) {
   if (stride_ != 0 && memory_.empty()) buffers_ = OwnedBlock(local_.data, stride_ * spec_.depth);
   for (std::size_t i = 0; i < spec_.depth; ++i) new (&line(i)) SlotLine{};
   if (spec_.placement == Placement::dynamic) return;
   std::byte* buffers = memory_.empty() ? buffers_.data() : memory_.data();
+  if (memory_.memory().is_gpu()) {
+    if (bytes_ != 0) {
+      gpu_ = std::make_unique<GpuArrivals>(local_, bytes_, spec_.depth);
+      staged_after_.store(0, std::memory_order_relaxed);
+    }
+    const auto first = static_cast<std::size_t>(buffers - memory_.storage()->data());
+    // An arrival's tensor may be kept: it shares the GPU's memory.
+    for (std::size_t i = 0; i < spec_.depth; ++i)
+      tensors_.emplace_back(memory_.storage(), first + i * stride_, spec_.dtype, spec_.shape);
+    return;
+  }
   for (std::size_t i = 0; i < spec_.depth; ++i)
     tensors_.push_back(Tensor::wrap(stride_ == 0 ? line(i).payload : buffers + i * stride_,
-                                    spec_.dtype, spec_.shape));
+                                    spec_.dtype, spec_.shape, spec_.memory));
 }
 
 const std::byte* PutBuffers::payload(std::uint64_t index, std::uint64_t sequence) const noexcept {
@@ -53,7 +64,7 @@ std::uint64_t PutBuffers::highest_sequence() const noexcept {
 }
 
 bool PutBuffers::prepare_stage(const Peer& peer) {
-  if (stage_ || stride_ == 0 || memory_.empty() ||
+  if (stage() || stride_ == 0 || memory_.empty() ||
       peer.channel->capabilities().peer_reaches_adopted.load() ||
       memory_.arena() != local_.adopted.get())
     return false;
@@ -90,7 +101,7 @@ void PutBuffers::make_tails() {
 
 bool PutBuffers::share(Mesh& mesh, Peer& peer) const {
   const auto buffers = [&] {
-    if (stage_) return stage_.block().chunk;
+    if (stage()) return stage().block().chunk;
     return memory_.empty() ? buffers_.block().chunk : local_.locate(memory_).value().chunk;
   };
   return mesh.share(peer, lines_.block().chunk) && (stride_ == 0 || mesh.share(peer, buffers())) &&
@@ -101,9 +112,9 @@ void PutBuffers::grant(AttachedMessage& granted) const {
   granted.lines = ref_of(lines_);
   granted.stride = stride_;
   if (stride_ == 0) return;
-  if (stage_) {
+  if (stage()) {
     granted.stride = Heap::rounded(bytes_);
-    granted.buffers = ref_of(stage_);
+    granted.buffers = ref_of(stage());
   } else {
     granted.buffers = memory_.empty() ? ref_of(buffers_) : local_.locate(memory_).value();
   }
@@ -116,7 +127,7 @@ void PutBuffers::stage_after(std::uint64_t sequence) noexcept {
 }
 
 bool PutBuffers::keep_user_memory() noexcept {
-  if (memory_.empty()) return false;
+  if (memory_.empty() || memory_.memory().is_gpu()) return false;
   (void)new (std::nothrow) Tensor(std::move(memory_));  // on purpose: nobody may free it
   return true;
 }

@@ -13,6 +13,7 @@
 #include "p2p/progress/fences.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
+#include "p2p/slot/put/gpu_arrivals.hpp"
 #include "p2p/slot/put/tail_buffers.hpp"
 #include "p2p/transport/counters.hpp"
 #include "p2p/transport/local_rank.hpp"
@@ -22,12 +23,13 @@ namespace weft::p2p {
 
 /// A line per buffer, and the buffers: in the arena, in the user's memory, or behind the lines
 /// where a tensor fits into one. For some writers also tail words in the buffers, or staging
-/// buffers in the place of user's memory that the writer can't reach. Reading is the application's
+/// buffers in the place of user's memory that the writer can't reach, or of buffers on a GPU.
+/// Reading is the application's
 /// thread's, granting the progress thread's.
 class PutBuffers {
  public:
-  /// `memory`: the user's; empty: the arena's. `tails`: leave room for words behind the tensors.
-  /// `spec` must outlive it. Throws Error(exhausted).
+  /// `memory`: the user's, or the GPU's; empty: the arena's. `tails`: leave room for words behind
+  /// the tensors. `spec` must outlive it. Throws Error(exhausted).
   PutBuffers(LocalRank& local, const SlotSpec& spec, Tensor memory, bool tails);
 
   // Arrivals.
@@ -56,8 +58,10 @@ class PutBuffers {
   bool is_staged(std::uint64_t sequence) const noexcept {
     return sequence > staged_after_.load(std::memory_order_relaxed);
   }
-  /// Copies a tensor from its staging buffer into the user's memory.
+  /// Copies a tensor from its staging buffer into the user's memory. For one on a GPU: gpu().
   void unstage(std::uint64_t index) noexcept;
+  /// The way from the staging buffers to the GPU; null: the slot lies in host memory.
+  GpuArrivals* gpu() const noexcept { return gpu_.get(); }
   std::uint64_t highest_sequence() const noexcept;
 
   // Attach.
@@ -73,7 +77,8 @@ class PutBuffers {
   std::byte* words() const noexcept { return lines_.data(); }
 
   std::size_t tensor_bytes() const noexcept { return bytes_; }
-  const OwnedBlock& arena_block() const noexcept { return buffers_; }
+  /// Where puts go in an arena; empty if they go to the user's memory.
+  const OwnedBlock& arena_block() const noexcept { return gpu_ ? gpu_->stage() : buffers_; }
   /// A peer may still write into the user's memory: it is never freed. Returns false if there is
   /// none.
   bool keep_user_memory() noexcept;
@@ -89,11 +94,13 @@ class PutBuffers {
     return line(index).sequence.load(std::memory_order_relaxed) == sequence ? nullptr : tails;
   }
   void make_tails();
+  /// The staging buffers, if there are any.
+  const OwnedBlock& stage() const noexcept { return gpu_ ? gpu_->stage() : stage_; }
 
   LocalRank& local_;
   const SlotSpec& spec_;
   const std::size_t bytes_;   ///< of one tensor
-  Tensor memory_;             ///< the user's, for the buffers; empty: the arena's
+  Tensor memory_;             ///< the user's or a GPU's, for the buffers; empty: the arena's
   const std::size_t stride_;  ///< from buffer to buffer; 0: tensors travel in the lines
   OwnedBlock lines_;
   OwnedBlock buffers_;
@@ -101,7 +108,8 @@ class PutBuffers {
   /// Where writers may put words behind tensors; made for the first that does.
   std::unique_ptr<TailBuffers> tails_made_;
   std::atomic<const TailBuffers*> tails_{nullptr};
-  OwnedBlock stage_;  ///< staging buffers in the place of memory_
+  OwnedBlock stage_;                  ///< staging buffers in the place of the user's memory
+  std::unique_ptr<GpuArrivals> gpu_;  ///< staging buffers in the place of memory on a GPU
   /// The number of the first tensor put there, less one. Once one writer needed the staging
   /// buffers, all later writers use them.
   std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};

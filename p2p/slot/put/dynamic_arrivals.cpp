@@ -2,6 +2,8 @@
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
 #include "base/tensor_checks.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 #include <fmt/format.h>
 
@@ -18,25 +20,31 @@ Status DynamicArrivals::find(std::uint64_t sequence, const DynamicRecord& record
   return bytes == 0 ? Status{} : resolve(sequence, record, bytes, until).status();
 }
 
+Tensor DynamicArrivals::make_room(const Shape& shape) {
+  if (allocate_) return allocate_(spec_.dtype, shape);
+  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(spec_.dtype);
+  const auto& arena = spec_.memory.is_gpu() ? local_.gpus->arena(spec_.memory)
+                                            : std::shared_ptr<Arena>(local_.data);
+  return {make_storage(arena, bytes), 0, spec_.dtype, shape};
+}
+
 Status DynamicArrivals::begin(std::uint64_t sequence, const DynamicRecord& record,
                               const Shape& shape) noexcept {
-  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(spec_.dtype);
   try {
     const auto found =
         std::ranges::find_if(held_, [](const auto& held) { return held->sequence == 0; });
     Held* const place =
         found != held_.end() ? found->get() : held_.emplace_back(std::make_unique<Held>()).get();
-    place->tensor = allocate_ ? allocate_(spec_.dtype, shape)
-                              : Tensor(make_storage(local_.data, bytes), 0, spec_.dtype, shape);
+    place->tensor = make_room(shape);
     if (place->tensor.dtype() != spec_.dtype || !(place->tensor.shape() == shape) ||
-        !place->tensor.dense() || lacks_host_memory(place->tensor))
+        !place->tensor.dense() || lacks_memory(place->tensor))
       return failure(Code::bad_argument,
                      fmt::format("the allocator given made {}{} for {}{}", place->tensor.text(),
-                                 place->tensor.memory().is_gpu()    ? " in GPU memory"
-                                 : lacks_host_memory(place->tensor) ? " without memory"
-                                                                    : "",
+                                 lacks_memory(place->tensor) ? " without memory" : "",
                                  name(spec_.dtype), shape.text()),
-                     "it must make a dense tensor of just that dtype and shape, in host memory");
+                     "it must make a dense tensor of just that dtype and shape");
+    if (place->tensor.memory().is_gpu())
+      local_.gpus->check_parts("wait", std::span(&place->tensor, 1));
     if (!reading_.reading) reading_.reading = std::make_unique<Reading>();
     reading_.record = record;
     reading_.place = place;
@@ -57,6 +65,7 @@ Status DynamicArrivals::read(Deadline until) noexcept {
   const std::uint64_t sequence = reading_.sequence;
   Tensor& tensor = reading_.place->tensor;
   if (tensor.bytes() == 0) return {};
+  if (reading_.copy) return move_on(until);
   Reading& reading = *reading_.reading;
   if (!reading_.started) {
     const auto from = resolve(sequence, record, tensor.bytes(), until);
@@ -84,12 +93,40 @@ Status DynamicArrivals::read(Deadline until) noexcept {
     return altered(mesh_.disconnected(record.rank, *end, until),
                    [&](ErrorDetail& detail) { detail.slot = spec_.name; });
   }
-  if (reading.landing) {
-    std::memcpy(tensor.data(), reading.landing.data(), tensor.bytes());
-    counters_.bytes_copied.add(tensor.bytes());
-  }
   counters_.bytes_moved.add(tensor.bytes());
   counters_.work_requests.add(1);
+  return reading.landing ? move_on(until) : Status{};
+}
+
+Status DynamicArrivals::move_on(Deadline until) noexcept {
+  const Tensor& tensor = reading_.place->tensor;
+  OwnedBlock& landing = reading_.reading->landing;
+  if (tensor.memory().is_host()) {
+    std::memcpy(tensor.data(), landing.data(), tensor.bytes());
+    counters_.bytes_copied.add(tensor.bytes());
+    return {};
+  }
+  const std::uint64_t sequence = reading_.sequence;
+  const int from = reading_.record.rank;
+  if (!reading_.copy) {
+    try {
+      reading_.copy = local_.gpus->unstage(
+          "wait", std::make_shared<const OwnedBlock>(std::move(landing)), 0, tensor);
+    } catch (...) {
+      return as_wait(caught_status());
+    }
+  }
+  const auto outcome = wait_for_device(
+      local_, [&] { return reading_.copy->poll(); }, until, [&] { return about(sequence, from); });
+  if (!outcome)
+    return failure(Code::timeout,
+                   formatted("the tensor has been read, and {} has not copied it",
+                             text_or_empty([&] { return tensor.memory().text(); })),
+                   "wait again: the copy goes on");
+  reading_.copy.reset();
+  if (!outcome->ok()) return as_wait(*outcome);
+  gpu_counters_.staged_bytes.add(tensor.bytes());
+  gpu_counters_.device_copies.add(1);
   return {};
 }
 
@@ -98,9 +135,10 @@ Status DynamicArrivals::start(const RemoteMemory& from) noexcept {
   Reading& reading = *reading_.reading;
   const Tensor& tensor = reading_.place->tensor;
   try {
-    // Where the allocator given made memory that no fabric reaches.
+    // Where the tensor is to lie in memory that no fabric reaches.
     reading.landing = {};
-    if (!channel.capabilities().copies && !local_.reachable(tensor.data(), tensor.bytes()))
+    if (tensor.memory().is_gpu() ||
+        (!channel.capabilities().copies && !local_.reachable(tensor.data(), tensor.bytes())))
       reading.landing = OwnedBlock(local_.data, tensor.bytes());
     reading.pieces.assign(
         1, {reading.landing ? reading.landing.data() : tensor.data(), from, tensor.bytes()});
@@ -125,6 +163,7 @@ Status DynamicArrivals::start(const RemoteMemory& from) noexcept {
 
 void DynamicArrivals::end() noexcept {
   reading_.sequence = 0;
+  reading_.copy.reset();
   Reading* const reading = reading_.reading.get();
   if (reading == nullptr) return;
   if (std::exchange(reading_.started, false)) {

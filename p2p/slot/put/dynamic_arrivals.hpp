@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/counters.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/slot.hpp"
@@ -19,10 +21,15 @@ namespace weft::p2p {
 /// The record says shape and place; the owner makes room and reads. The application's thread's.
 class DynamicArrivals {
  public:
-  /// `spec` and `counters` are the slot's and must outlive it.
+  /// `spec` and the counters are the slot's and must outlive it.
   DynamicArrivals(LocalRank& local, Mesh& mesh, const SlotSpec& spec, std::uint64_t slot_id,
-                  EdgeCounters& counters)
-      : local_(local), mesh_(mesh), spec_(spec), id_(slot_id), counters_(counters) {}
+                  EdgeCounters& counters, GpuCounters& gpu_counters)
+      : local_(local),
+        mesh_(mesh),
+        spec_(spec),
+        id_(slot_id),
+        counters_(counters),
+        gpu_counters_(gpu_counters) {}
   ~DynamicArrivals() { end(); }
   DynamicArrivals(const DynamicArrivals&) = delete;
   DynamicArrivals& operator=(const DynamicArrivals&) = delete;
@@ -59,7 +66,13 @@ class DynamicArrivals {
     Held* place = nullptr;
     bool started = false;
     std::unique_ptr<Reading> reading;
+    /// To the GPU that has the tensor, from where it has landed.
+    std::optional<cuda::DeviceCopy> copy;
   };
+  /// Memory for a tensor of `shape`: from the allocator given, or an arena.
+  Tensor make_room(const Shape& shape);
+  /// The tensor is in the landing: brings it to its place.
+  Status move_on(Deadline until) noexcept;
   Result<RemoteMemory> resolve(std::uint64_t sequence, const DynamicRecord& record,
                                std::size_t bytes, Deadline until) noexcept;
   Status start(const RemoteMemory& from) noexcept;
@@ -75,6 +88,7 @@ class DynamicArrivals {
   const SlotSpec& spec_;
   const std::uint64_t id_;
   EdgeCounters& counters_;
+  GpuCounters& gpu_counters_;
   AllocateTensor allocate_;
   std::vector<std::unique_ptr<Held>>
       held_;  ///< tensors that were read and not released, and free places

@@ -16,14 +16,20 @@ void pack(const Tensor& tensor, std::byte* to) noexcept {
   });
 }
 
-Lending::Lent Lending::lend(const Channel& channel, const Tensor& tensor,
-                            std::uint64_t buffer) noexcept {
+Lending::Lent Lending::lend(const Channel& channel, const Tensor& tensor, std::uint64_t buffer,
+                            OwnedBlock staged) noexcept {
   DynamicRecord& record = this->record(buffer);
   record = {.rank = local_.rank};
   for (std::size_t i = 0; i < tensor.shape().dims(); ++i) record.dim[i] = tensor.shape()[i];
   Held& held = held_at(buffer);
   held = {tensor, {}};
   if (tensor.bytes() == 0) return {};
+  if (staged) {
+    held = {{}, std::move(staged)};
+    record.chunk = held.packed.block().chunk;
+    record.offset = held.packed.block().offset;
+    return {};
+  }
   auto place = tensor.dense() ? local_.locate(tensor) : std::nullopt;
   if (place && sort_of_chunk(place->chunk) == ArenaSort::adopted &&
       !channel.capabilities().peer_reaches_adopted.load())

@@ -30,8 +30,10 @@ class Lending {
     Status status{};
     const char* packed_because = nullptr;  ///< null: the tensor is read in place
   };
-  /// Fills the buffer's record and holds the tensor until it is taken back.
-  Lent lend(const Channel& channel, const Tensor& tensor, std::uint64_t buffer) noexcept;
+  /// Fills the buffer's record and holds the tensor until it is taken back. `staged`: a copy of its
+  /// elements in the data arena, which the owner reads instead; empty: there is none.
+  Lent lend(const Channel& channel, const Tensor& tensor, std::uint64_t buffer,
+            OwnedBlock staged) noexcept;
   /// The put was cancelled before it was announced.
   void forget(std::uint64_t buffer) noexcept { held_at(buffer) = {}; }
   /// The owner has read all up to `released`.

@@ -25,7 +25,7 @@ PutOwner::PutOwner(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table
                notify == p2p::Notify::optional && mesh.has_tails()),
       credits_(spec_, spec_.flow == Flow::credits || local.check_flow),
       released_(spec_.depth),
-      dynamic_(local, mesh, spec_, id, counters_) {}
+      dynamic_(local, mesh, spec_, id, counters_, row_.gpu_counters()) {}
 
 bool PutOwner::broken() const noexcept {
   if (refused_.is_kept()) return true;
@@ -85,10 +85,8 @@ Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
   if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
     return status;
   if (dynamic()) return read_dynamic(wanted, deadline);
-  if (buffers_.is_staged(wanted)) [[unlikely]] {
-    buffers_.unstage(buffer_);
-    counters_.bytes_copied.add(buffers_.tensor_bytes());
-  }
+  if (buffers_.is_staged(wanted)) [[unlikely]]
+    if (Status status = unstage(wanted, deadline); !status.ok()) return status;
   received_ = wanted;
   const Tensor& tensor = buffers_.tensor(buffer_, wanted);
   pass_buffer();
@@ -271,7 +269,11 @@ EdgeReport PutOwner::report() const {
   edge.role = Role::receives;
   edge.peer = last_writer_.load(std::memory_order_acquire);
   if (edge.peer >= 0) edge.fabric = p2p::name(mesh_.peer(edge.peer).channel->fabric());
-  edge.counters = counters_.read();
+  edge.counters = row_.read_counters();
+  if (buffers_.gpu() != nullptr || edge.counters.staged_bytes != 0) {
+    edge.way = "staged";
+    edge.reason = "its tensors go to a GPU, and the path reaches host memory alone";
+  }
   return edge;
 }
 

@@ -63,6 +63,11 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   [[gnu::always_inline]] inline Status await_arrival(std::uint64_t wanted,
                                                      Deadline deadline) noexcept;
   stats::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
+  /// Brings an arrived tensor from its staging buffer to where the slot lies.
+  [[gnu::cold]] Status unstage(std::uint64_t wanted, Deadline deadline) noexcept;
+  Status unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcept;
+  /// Begins the copies of all that has arrived from that tensor on. Throws Error.
+  void begin_unstaging(std::uint64_t wanted);
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
   /// Takes the record of a dynamic tensor and makes room for what it announces.
   Status begin_dynamic(std::uint64_t wanted, Deadline until) noexcept;

@@ -49,6 +49,11 @@ Status PutWriter::move(Moving& moving) noexcept {
     work.tensor = &tensor;
   } else {
     const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
+    if (is_staging_) {
+      is_staging_ = false;
+      moving.full = true;
+      return {};
+    }
     if (!status.ok()) {
       // Puts in flight may hold the room that is missing.
       moving.full = status.code() == Code::exhausted && !in_flight_.empty();
@@ -113,7 +118,7 @@ Status PutWriter::wrong_put(std::string_view what) const noexcept {
 }
 
 Status PutWriter::refuse_tensor(const Tensor& tensor) const noexcept {
-  if (lacks_host_memory(tensor))
+  if (lacks_memory(tensor))
     return failure(Code::bad_argument, "put",
                    text_or_empty([&] { return no_host_memory("the tensor", tensor); }),
                    give_host_memory(tensor));
@@ -137,8 +142,7 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims()
                  : !(tensor.shape() == spec_.shape)) ||
       lacks_host_memory(tensor)) [[unlikely]] {
-    SlotAccess::outcome(request) = refuse_tensor(tensor);
-    return request;
+    return put_or_refuse(tensor, until, crowded);
   }
   if (dynamic() || pending_.count(std::memory_order_acquire) != 0)
     return enqueue({.tensor = tensor, .until = until}, crowded);
@@ -173,7 +177,7 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   std::int64_t elements = 0;
   bool same = true;
   for (const Tensor& part : parts) {
-    if (lacks_host_memory(part)) {
+    if (lacks_memory(part)) {
       SlotAccess::outcome(request) = refuse_tensor(part);
       return request;
     }
@@ -187,6 +191,10 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
                       "put them one by one, or into a slot of fixed shape")
             : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}", parts.size(),
                                   elements, same ? "" : " and not all of one dtype"));
+    return request;
+  }
+  if (Status status = check_gpu_tensors(parts); !status.ok()) {
+    SlotAccess::outcome(request) = std::move(status);
     return request;
   }
   try {

@@ -13,6 +13,7 @@
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
 #include "p2p/slot/put/flow_check.hpp"
+#include "p2p/slot/put/gpu_sources.hpp"
 #include "p2p/slot/put/held_up.hpp"
 #include "p2p/slot/put/in_flight_puts.hpp"
 #include "p2p/slot/put/lending.hpp"
@@ -120,7 +121,20 @@ class PutWriter final : public RemoteEnd {
   /// A dynamic put moves a record of where the tensor lies.
   Status announce(Moving moving, p2p::PutWork& work) noexcept;
   Status make_pack() noexcept;
+  /// Copies tensors on a GPU into host memory, which becomes `into`. While that is under way,
+  /// is_staging_ is set, and the same call goes on.
+  Status stage_from_gpu(const Moving& moving, p2p::OwnedBlock& into) noexcept;
+  /// Host memory for that: of the data arena where the owner is to read it, else for a pack.
+  p2p::OwnedBlock make_stage(std::size_t bytes);
+  /// Begins that for a put unless it has begun.
+  Status begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept;
+  /// The same for the put behind the first one, if that comes from a GPU too.
+  void stage_ahead(std::uint64_t ticket) noexcept;
   void log_staged(const char* why) noexcept;
+  /// Why a tensor on a GPU can't be put, or ok().
+  Status check_gpu_tensors(std::span<const Tensor> parts) const noexcept;
+  /// For a tensor that the processor can't read.
+  [[gnu::cold]] Request put_or_refuse(const Tensor& tensor, Until until, Crowded crowded) noexcept;
 
   Status wrong_put(std::string_view what) const noexcept;
   /// For a tensor that does not fit the slot, or has no memory.
@@ -164,8 +178,9 @@ class PutWriter final : public RemoteEnd {
   std::unique_ptr<p2p::Lending> lending_;  ///< dynamic
   p2p::OwnedBlock pack_;                   ///< a packed tensor
   std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
+  std::unique_ptr<p2p::GpuSources> gpu_sources_;  ///< made by the first put from a GPU
+  bool is_staging_ = false;     ///< the put that was to move waits for its copy from a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
-  bool logged_staged_ = false;
   p2p::HeldUp held_up_;
   p2p::FlowCheck flow_check_;
 };

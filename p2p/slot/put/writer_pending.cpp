@@ -80,6 +80,7 @@ void PutWriter::flow_answered(const p2p::FlowAnswerMessage& answer) noexcept {
 
 void PutWriter::fail_pending(const Status& why) noexcept {
   front_done_ = 0;
+  if (gpu_sources_) gpu_sources_->drop_all();
   pending_.fail_all(why);
 }
 
@@ -148,6 +149,7 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   p2p::PendingPut& pending = pending_.at(ticket);
   pending.cancelled = true;
   if (dynamic() && prepared_ == ticket) lending_->forget(target_.index);
+  if (gpu_sources_) gpu_sources_->drop(ticket);
   pending.release_source();
   drain();
   return failure(Code::cancelled, "put", "cancelled before it was there", "");
@@ -156,8 +158,11 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
 void PutWriter::drop_pending() noexcept {
   RemoteEnd::drop_pending();
   const std::lock_guard lock(pending_.mutex());
-  fail_pending(failure(Code::closed, "put", "this end was closed before the owner gave a credit",
-                       "wait for the request before closing"));
+  fail_pending(
+      failure(Code::closed, "put",
+              "this end was closed before the put began: the owner gave no credit, or a GPU's "
+              "tensor was still being copied",
+              "wait for the request before closing"));
 }
 
 void PutWriter::ask_for_credit(std::uint64_t ticket) noexcept {

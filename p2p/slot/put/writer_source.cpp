@@ -14,8 +14,8 @@ bool PutWriter::reachable_outside(const Tensor& tensor) const noexcept {
 }
 
 void PutWriter::log_staged(const char* why) noexcept {
-  if (logged_staged_) return;
-  logged_staged_ = true;
+  if (staged_because_.load(std::memory_order_relaxed) != nullptr) return;
+  staged_because_.store(why, std::memory_order_relaxed);
   local_.recorder.control(stats::Event::staged_put, owner_.rank, id_, bytes_);
   local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
                    owner_.rank, why);
@@ -30,6 +30,12 @@ Status PutWriter::gather(Moving moving, p2p::PutWork& work) noexcept {
   }
   work.source = pack_.data();
   if (moving.ticket != 0 && prepared_ == moving.ticket) return {};
+  if (p2p::any_on_gpu(moving.parts)) {
+    Status status = stage_from_gpu(moving, pack_);
+    if (status.ok() && !is_staging_) prepared_ = moving.ticket;
+    work.source = pack_.data();
+    return status;
+  }
   if (const Status status = make_pack(); !status.ok()) return status;
   work.source = pack_.data();
   std::byte* to = pack_.data();
@@ -58,7 +64,13 @@ Status PutWriter::announce(Moving moving, p2p::PutWork& work) noexcept {
   work.source = reinterpret_cast<const std::byte*>(&lending_->record(target_.index));
   if (prepared_ == moving.ticket) return {};
   const Tensor& tensor = moving.parts.front();
-  const p2p::Lending::Lent lent = lending_->lend(*owner_.channel, tensor, target_.index);
+  p2p::OwnedBlock staged;
+  if (p2p::any_on_gpu(moving.parts)) {
+    Status status = stage_from_gpu(moving, staged);
+    if (!status.ok() || is_staging_) return status;
+  }
+  const p2p::Lending::Lent lent =
+      lending_->lend(*owner_.channel, tensor, target_.index, std::move(staged));
   if (lent.packed_because != nullptr) {
     log_staged(lent.packed_because);
     counters_.bytes_copied.add(tensor.bytes());

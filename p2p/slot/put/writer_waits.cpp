@@ -40,6 +40,10 @@ p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
                                owner_.host());
     return awaited;
   }
+  if (gpu_sources_ && ticket == pending_.front_ticket() && gpu_sources_->has_begun(ticket)) {
+    awaited.lack = "its GPU has not copied the tensor into host memory";
+    return awaited;
+  }
   awaited.lack = fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
                              owner_.host(), mesh_.suspicion(owner_.rank));
   // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.

@@ -12,7 +12,8 @@ std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
   gpu->check(driver.retain_context(&gpu->context_, ordinal), "open GPU",
              "cuDevicePrimaryCtxRetain");
   const Current current(*gpu);
-  gpu->check(driver.create_stream(&gpu->stream_, kStreamNonBlocking), "open GPU", "cuStreamCreate");
+  for (StreamHandle* stream : {&gpu->stream_, &gpu->stream_to_host_})
+    gpu->check(driver.create_stream(stream, kStreamNonBlocking), "open GPU", "cuStreamCreate");
   return gpu;
 }
 
@@ -20,7 +21,8 @@ std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
 Gpu::~Gpu() {
   if (context_ == nullptr || forked()) return;
   for (const Event event : events_) (void)driver_.destroy_event(event);
-  if (stream_ != nullptr) (void)driver_.destroy_stream(stream_);
+  for (const StreamHandle stream : {stream_, stream_to_host_})
+    if (stream != nullptr) (void)driver_.destroy_stream(stream);
   (void)driver_.release_context(ordinal_);
 }
 
@@ -63,6 +65,17 @@ void Gpu::check(DriverStatus status, const char* operation, const char* function
               fmt::format("GPU {}: {} failed: {}", ordinal_, function, error_text(driver_, status)),
               no_memory ? "ask for less, or free tensors on that GPU"
                         : "check nvidia-smi, and the kernel's log");
+}
+
+Status Gpu::outcome(DriverStatus status, const char* operation,
+                    const char* function) const noexcept {
+  if (status == DriverStatus::success) return {};
+  try {
+    check(status, operation, function);
+  } catch (...) {
+    return caught_status();
+  }
+  return {};
 }
 
 }  // namespace weft::p2p::cuda

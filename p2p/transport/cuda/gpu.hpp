@@ -1,4 +1,4 @@
-// One GPU as weft uses it: its primary context, a stream of weft's own, errors that name it.
+// One GPU as weft uses it: its primary context, streams of weft's own, errors that name it.
 #pragma once
 
 #include <memory>
@@ -39,8 +39,10 @@ class Gpu {
   int ordinal() const noexcept { return ordinal_; }
   Memory memory() const { return Memory::gpu(ordinal_); }
   Context context() const noexcept { return context_; }
-  /// A stream of weft's own, not in order with the application's.
+  /// Streams of weft's own, not in order with the application's or each other: one for copies from
+  /// this GPU to host memory that others wait for, one for all else.
   StreamHandle stream() const noexcept { return stream_; }
+  StreamHandle stream_to_host() const noexcept { return stream_to_host_; }
 
   /// True in a fork of the process, where no call of the driver may be made.
   bool forked() const noexcept { return fork_mark_.forked(); }
@@ -52,6 +54,8 @@ class Gpu {
   /// Throws the error of a call of the driver unless `status` is success: exhausted for lack of
   /// memory, else system. `function`: the call, as NVIDIA names it.
   void check(DriverStatus status, const char* operation, const char* function) const;
+  /// The same as a status.
+  Status outcome(DriverStatus status, const char* operation, const char* function) const noexcept;
 
  private:
   Gpu(const Driver& driver, int ordinal) noexcept : driver_(driver), ordinal_(ordinal) {}
@@ -61,6 +65,7 @@ class Gpu {
   const os::ForkMark fork_mark_;
   Context context_ = nullptr;
   StreamHandle stream_ = nullptr;
+  StreamHandle stream_to_host_ = nullptr;
   std::mutex mutex_;
   std::vector<Event> events_;
 };

@@ -5,11 +5,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
+#include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "weft/deadline.hpp"
 #include "weft/tensor.hpp"
 
@@ -31,6 +34,22 @@ class Gpus {
   Memory memory_of(const void* address) const;
   /// World::copy.
   void copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline);
+
+  /// The memory with its GPU's number, which a slot's buffers lie in. Throws as arena().
+  Memory resolve(const char* operation, Memory memory);
+  /// Checks GPU tensors that a call is to move by host memory, where `parts` name no other GPU than
+  /// one, are dense and lie where they say. Throws Error(bad_argument), system.
+  void check_parts(const char* operation, std::span<const Tensor> parts);
+  /// Begins to copy the elements of `parts`, one behind the other, into `block`, host memory of the
+  /// rank's arenas, and holds both. Parts in host memory are copied within the call. Throws Error.
+  DeviceCopy stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block);
+  /// Begins to copy from `offset` in such a block to a dense tensor on a GPU, and holds both.
+  /// Throws Error.
+  DeviceCopy unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
+                     std::size_t offset, const Tensor& to);
+  /// Why the driver pinned no memory for such copies; empty: it did, or that was told before.
+  std::string take_pin_refusal() { return pins_->take_refusal(); }
+
   /// Reports of the arenas of GPUs that hold tensors.
   std::vector<ArenaReport> reports() const;
 
@@ -51,6 +70,7 @@ class Gpus {
   std::optional<int> own_;
   std::map<int, std::shared_ptr<Gpu>> gpus_;
   std::map<int, std::shared_ptr<Arena>> arenas_;
+  const std::shared_ptr<PinnedChunks> pins_ = std::make_shared<PinnedChunks>();
 };
 
 }  // namespace weft::p2p::cuda

@@ -32,7 +32,7 @@ def main():
     if report["version"] != 1 or report["size"] != len(report["paths"]):
         sys.exit(f"failed: the report has version {report['version']} and {len(report['paths'])} paths")
     # By shared memory, and before the first slot, there are neither rails nor edges.
-    if missing := documented - found - {"own", "up", "slot", "role"}:
+    if missing := documented - found - {"own", "up", "slot", "role", "way"}:
         sys.exit(f"failed: the report has no {', '.join(sorted(missing))}")
     if unknown := found - documented:
         sys.exit(f"failed: the header names no {', '.join(sorted(unknown))}")

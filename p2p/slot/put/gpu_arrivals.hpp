@@ -1,0 +1,46 @@
+// The last part of the way to a slot on a GPU: from host memory, where puts arrive, to the GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft::p2p {
+
+/// A staging buffer in the data arena for each buffer of the slot, with the copy out of it. The
+/// application's thread.
+class GpuArrivals {
+ public:
+  /// Throws Error(exhausted).
+  GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth);
+
+  const OwnedBlock& stage() const noexcept { return *stage_; }
+  /// From staging buffer to staging buffer.
+  std::size_t stride() const noexcept { return stride_; }
+
+  /// Begins to copy tensor `sequence`, which lies in staging buffer `index`, unless that has begun.
+  /// Throws Error.
+  void begin(std::uint64_t index, std::uint64_t sequence, const Tensor& to);
+  /// How that copy ended; nullopt while it is under way. One that failed may begin again. Requires
+  /// that it has begun.
+  std::optional<Status> poll(std::uint64_t index) noexcept;
+
+ private:
+  struct Copy {
+    std::uint64_t sequence = 0;  ///< 0: none
+    cuda::DeviceCopy copy{};
+  };
+
+  LocalRank& local_;
+  const std::size_t stride_;
+  const std::shared_ptr<const OwnedBlock> stage_;
+  std::vector<Copy> copies_;  ///< by buffer
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,59 @@
+// Arrivals that lie in staging buffers first.
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/slot/put/owner.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+
+Status PutOwner::unstage(std::uint64_t wanted, Deadline deadline) noexcept {
+  if (buffers_.gpu() != nullptr) return unstage_to_gpu(wanted, deadline);
+  buffers_.unstage(buffer_);
+  counters_.bytes_copied.add(buffers_.tensor_bytes());
+  return {};
+}
+
+void PutOwner::begin_unstaging(std::uint64_t wanted) {
+  p2p::GpuArrivals& gpu = *buffers_.gpu();
+  std::uint64_t index = buffer_;
+  for (std::uint64_t sequence = wanted; buffers_.sequence_at(index) == sequence; ++sequence) {
+    gpu.begin(index, sequence, buffers_.tensor(index, sequence));
+    index = index + 1 == spec_.depth ? 0 : index + 1;
+  }
+  if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
+    local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
+                     why);
+}
+
+Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcept {
+  const auto named = [&](const Status& status) {
+    return altered(status, [&](ErrorDetail& detail) {
+      detail.operation = "wait";
+      detail.slot = spec_.name;
+      detail.rank = local_.rank;
+      detail.sequence_expected = wanted;
+    });
+  };
+  try {
+    begin_unstaging(wanted);
+  } catch (...) {
+    return named(caught_status());
+  }
+  const auto outcome = p2p::wait_for_device(
+      local_, [&] { return buffers_.gpu()->poll(buffer_); },
+      deadline.resolve(local_.waiter.default_timeout()), [&] { return waits_for(wanted); });
+  if (!outcome)
+    return named(refuse(Code::timeout, [&] {
+      return ErrorDetail{.message = fmt::format("the tensor has arrived, and {} has not copied it",
+                                                buffers_.tensor(buffer_, wanted).memory().text()),
+                         .hint = "wait again: the copy goes on"};
+    }));
+  if (!outcome->ok()) return named(*outcome);
+  row_.gpu_counters().staged_bytes.add(buffers_.tensor_bytes());
+  row_.gpu_counters().device_copies.add(1);
+  return {};
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,86 @@
+// Puts of tensors on a GPU: they are pending until a copy has brought them into host memory.
+#include <utility>
+
+#include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
+#include "p2p/slot/put/writer.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+
+Status PutWriter::check_gpu_tensors(std::span<const Tensor> parts) const noexcept {
+  if (!p2p::any_on_gpu(parts)) return {};
+  if (local_.gpus == nullptr)
+    return failure(Code::bad_argument, "put", "the tensor lies on a GPU, and this rank has none",
+                   give_host_memory(parts.front()));
+  try {
+    local_.gpus->check_parts("put", parts);
+    return {};
+  } catch (...) {
+    const Status why = caught_status();
+    return failure(why.code(), "put", why.detail().message, why.detail().hint);
+  }
+}
+
+Request PutWriter::put_or_refuse(const Tensor& tensor, Until until, Crowded crowded) noexcept {
+  Request request;
+  const bool same_shape =
+      dynamic() ? tensor.shape().dims() == spec_.shape.dims() : tensor.shape() == spec_.shape;
+  const bool fits = same_shape && tensor.dtype() == spec_.dtype && !lacks_memory(tensor);
+  Status status = fits ? check_gpu_tensors(std::span(&tensor, 1)) : refuse_tensor(tensor);
+  if (fits && status.ok()) return enqueue({.tensor = tensor, .until = until}, crowded);
+  SlotAccess::outcome(request) = std::move(status);
+  return request;
+}
+
+p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
+  if (dynamic()) return {local_.data, bytes};
+  p2p::OwnedBlock block = pack_ ? std::move(pack_) : in_flight_.take_pack();
+  if (!block) block = p2p::OwnedBlock(local_.staging, bytes);
+  return block;
+}
+
+Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept {
+  try {
+    if (!gpu_sources_) gpu_sources_ = std::make_unique<p2p::GpuSources>(local_);
+    if (gpu_sources_->has_begun(ticket)) return {};
+    log_staged("the tensor lies on a GPU, and the path reaches host memory alone");
+    gpu_sources_->begin(ticket, parts, make_stage(dynamic() ? parts.front().bytes() : bytes_));
+    if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
+      local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
+                       why);
+    return {};
+  } catch (...) {
+    const Status why = caught_status();
+    return failure(why.code(), "put", why.detail().message, why.detail().hint);
+  }
+}
+
+void PutWriter::stage_ahead(std::uint64_t ticket) noexcept {
+  if (ticket >= pending_.next()) return;
+  const p2p::PendingPut& put = pending_.at(ticket);
+  const auto parts = put.parts.empty() ? std::span<const Tensor>(&put.tensor, 1)
+                                       : std::span<const Tensor>(put.parts);
+  // A failure is met, and told, when the put's turn has come.
+  if (!put.cancelled && p2p::any_on_gpu(parts)) (void)begin_staging(ticket, parts);
+}
+
+Status PutWriter::stage_from_gpu(const Moving& moving, p2p::OwnedBlock& into) noexcept {
+  if (Status status = begin_staging(moving.ticket, moving.parts); !status.ok()) return status;
+  stage_ahead(moving.ticket + 1);
+  const auto outcome = gpu_sources_->poll(moving.ticket);
+  is_staging_ = !outcome;
+  if (is_staging_) return {};
+  if (!outcome->ok()) {
+    gpu_sources_->drop(moving.ticket);
+    return failure(outcome->code(), "put", outcome->detail().message, outcome->detail().hint);
+  }
+  into = gpu_sources_->take(moving.ticket);
+  p2p::GpuCounters& counters = row_.gpu_counters();
+  for (const Tensor& part : moving.parts)
+    if (part.memory().is_gpu() && part.bytes() != 0) counters.device_copies.add(1);
+  counters.staged_bytes.add(dynamic() ? moving.parts.front().bytes() : bytes_);
+  return {};
+}
+
+}  // namespace weft::detail

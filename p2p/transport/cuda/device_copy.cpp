@@ -1,0 +1,81 @@
+#include "p2p/transport/cuda/device_copy.hpp"
+
+#include <mutex>
+
+#include "p2p/transport/cuda/relaxation.hpp"
+
+namespace weft::p2p::cuda {
+namespace {
+
+/// Copies whose owners went first, perhaps with their world, so these belong to none. Thread-safe.
+class LateCopies {
+ public:
+  void add(std::unique_ptr<CopyUnderWay> copy) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      all_.push_back(std::move(copy));
+    } catch (...) {
+      (void)copy.release();  // on purpose: the GPU may still use its memory
+    }
+  }
+  void reap() {
+    // These go when the lock has: they may hold the last handle of memory whose deleter is the
+    // user's.
+    std::vector<std::unique_ptr<CopyUnderWay>> ended;
+    const std::lock_guard lock(mutex_);
+    for (std::unique_ptr<CopyUnderWay>& late : all_) {
+      const ScopedRelaxation relaxed(late->gpu->driver());
+      if (late->gpu->driver().query_event(late->event) != DriverStatus::not_ready)
+        ended.push_back(std::move(late));
+    }
+    std::erase(all_, nullptr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CopyUnderWay>> all_;
+};
+
+LateCopies& late_copies() {
+  static auto* const all = new LateCopies;
+  return *all;
+}
+
+}  // namespace
+
+DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, DriverStatus status,
+                      std::size_t begun_parts) {
+  const std::shared_ptr<Gpu> gpu = copy->gpu;
+  const char* const operation = copy->operation;
+  if (begun_parts == 0) gpu->check(status, operation, "cuMemcpyAsync");
+  const DriverStatus recorded = gpu->driver().record_event(copy->event, stream);
+  DeviceCopy begun;
+  if (recorded == DriverStatus::success) begun = DeviceCopy(std::move(copy));
+  gpu->check(status, operation, "cuMemcpyAsync");
+  gpu->check(recorded, operation, "cuEventRecord");
+  return begun;
+}
+
+void reap_late_copies() { late_copies().reap(); }
+
+std::optional<Status> DeviceCopy::poll() noexcept {
+  if (outcome_) return outcome_;
+  const Gpu& gpu = *copy_->gpu;
+  const ScopedRelaxation relaxed(gpu.driver());
+  const DriverStatus status = gpu.driver().query_event(copy_->event);
+  if (status == DriverStatus::not_ready) return std::nullopt;
+  copy_->return_event();
+  outcome_ = gpu.outcome(status, copy_->operation, "cuEventQuery");
+  copy_->tensors.clear();
+  return outcome_;
+}
+
+void DeviceCopy::leave() noexcept {
+  if (copy_ == nullptr || outcome_) return;
+  if (copy_->gpu->forked())
+    (void)copy_.release();  // a fork has no GPU
+  else if (!poll())
+    late_copies().add(std::move(copy_));
+}
+
+}  // namespace weft::p2p::cuda

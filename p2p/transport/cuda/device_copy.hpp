@@ -1,0 +1,77 @@
+// A copy between a GPU and host memory that goes on by itself.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/gpu.hpp"
+#include "weft/error.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft::p2p::cuda {
+
+/// A copy on one of weft's streams, with all that it needs until it has ended.
+struct CopyUnderWay {
+  /// Takes an event beforehand: once a copy is under way, nothing but the GPU may fail. Requires a
+  /// Gpu::Current. Throws Error.
+  CopyUnderWay(const char* asked_by, std::shared_ptr<Gpu> on)
+      : operation(asked_by), gpu(std::move(on)), event(gpu->take_event()) {}
+  CopyUnderWay(const CopyUnderWay&) = delete;
+  CopyUnderWay& operator=(const CopyUnderWay&) = delete;
+  ~CopyUnderWay() { return_event(); }
+
+  void return_event() noexcept {
+    if (event != nullptr && !gpu->forked()) gpu->give_back(event);
+    event = nullptr;
+  }
+
+  const char* operation;  ///< for errors
+  std::shared_ptr<Gpu> gpu;
+  Event event;                           ///< recorded behind it
+  std::vector<Tensor> tensors{};         ///< its ends
+  OwnedBlock block{};                    ///< its host memory, or
+  std::shared_ptr<const void> memory{};  ///< what keeps that
+  std::shared_ptr<const void> pinned_by{};
+};
+
+/// Owns a copy that has begun. If it goes first, all that the copy needs stays until its end,
+/// beyond the world if need be. Thread-safety: one thread at a time.
+class DeviceCopy {
+ public:
+  DeviceCopy() noexcept = default;
+  explicit DeviceCopy(std::unique_ptr<CopyUnderWay> copy) noexcept : copy_(std::move(copy)) {}
+  DeviceCopy(DeviceCopy&& other) noexcept
+      : copy_(std::move(other.copy_)), outcome_(std::exchange(other.outcome_, std::nullopt)) {}
+  DeviceCopy& operator=(DeviceCopy&& other) noexcept {
+    if (this == &other) return *this;
+    leave();
+    copy_ = std::move(other.copy_);
+    outcome_ = std::exchange(other.outcome_, std::nullopt);
+    return *this;
+  }
+  ~DeviceCopy() { leave(); }
+
+  /// How it ended; nullopt while it is under way. Requires that it has begun.
+  std::optional<Status> poll() noexcept;
+  /// The host memory of a copy that has ended.
+  OwnedBlock take_block() noexcept { return std::move(copy_->block); }
+
+ private:
+  void leave() noexcept;
+
+  std::unique_ptr<CopyUnderWay> copy_;
+  std::optional<Status> outcome_;
+};
+
+/// Records the event of a copy on the stream that its parts were put on. `status`: of the last
+/// part; if that failed, the `begun` parts before it go on, kept, and its error is thrown.
+DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, DriverStatus status,
+                      std::size_t begun = 0);
+
+/// Lets go of those copies whose owners went first and that have ended.
+void reap_late_copies();
+
+}  // namespace weft::p2p::cuda

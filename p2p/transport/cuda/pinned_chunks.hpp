@@ -1,0 +1,42 @@
+// Host memory that the driver has pinned, so that copies from and to it go on by themselves.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/gpu.hpp"
+
+namespace weft::p2p::cuda {
+
+/// Chunks of a rank's host arenas, each pinned for all GPUs when a copy first uses it, until this
+/// object goes. Thread-safe.
+class PinnedChunks {
+ public:
+  PinnedChunks() = default;
+  PinnedChunks(const PinnedChunks&) = delete;
+  PinnedChunks& operator=(const PinnedChunks&) = delete;
+  ~PinnedChunks();
+
+  /// Pins the block's chunk. Where the driver refuses that, copies work all the same, but may make
+  /// their caller wait. Requires a Gpu::Current.
+  void pin(const std::shared_ptr<Gpu>& gpu, const OwnedBlock& block);
+  /// Why some chunk is not pinned; empty: there is none, or that was told before.
+  std::string take_refusal();
+
+ private:
+  struct Pin {
+    std::shared_ptr<Gpu> gpu;
+    std::shared_ptr<Arena> arena;
+    std::byte* data;  ///< null: refused
+  };
+
+  std::mutex mutex_;
+  std::map<std::uint32_t, Pin> pins_;  ///< by chunk
+  std::string refusal_;
+};
+
+}  // namespace weft::p2p::cuda

@@ -1,0 +1,109 @@
+// Copies by which tensors on a GPU go through host memory.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/fail.hpp"
+#include "p2p/transport/cuda/check_address.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+#include "p2p/transport/cuda/relaxation.hpp"
+
+namespace weft::p2p::cuda {
+namespace {
+
+/// The GPU that has parts; the first if several have. Requires that one has.
+Memory gpu_memory_of(std::span<const Tensor> parts) {
+  for (const Tensor& part : parts)
+    if (part.memory().is_gpu()) return part.memory();
+  return {};
+}
+
+}  // namespace
+
+Memory Gpus::resolve(const char* operation, Memory memory) {
+  const std::lock_guard lock(mutex_);
+  return gpu(operation, memory)->memory();
+}
+
+void Gpus::check_parts(const char* operation, std::span<const Tensor> parts) {
+  const Memory memory = gpu_memory_of(parts);
+  for (const Tensor& part : parts) {
+    if (part.memory().is_host()) continue;
+    if (!(part.memory() == memory))
+      throw_error(Code::bad_argument, operation,
+                  fmt::format("of its tensors one lies on {}, another on {}", memory.text(),
+                              part.memory().text()),
+                  "gather tensors of one GPU");
+    if (!part.dense())
+      throw_error(Code::bad_argument, operation,
+                  fmt::format("the tensor {} on {} has strides", part.text(), memory.text()),
+                  "a GPU's tensors are moved dense: copy it there first");
+    if (part.arena() != nullptr || part.bytes() == 0) continue;
+    std::shared_ptr<Gpu> chosen;
+    {
+      const std::lock_guard lock(mutex_);
+      chosen = gpu(operation, memory);
+    }
+    const Gpu::Current current(*chosen);
+    check_address(*chosen, operation, "the tensor", part);
+  }
+}
+
+DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block) {
+  reap_late_copies();
+  std::shared_ptr<Gpu> chosen;
+  {
+    const std::lock_guard lock(mutex_);
+    chosen = gpu(operation, gpu_memory_of(parts));
+  }
+  const Gpu::Current current(*chosen);
+  const ScopedRelaxation relaxed(chosen->driver());
+  pins_->pin(chosen, block);
+  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors.assign(parts.begin(), parts.end());
+  copy->block = std::move(block);
+  std::byte* to = copy->block.data();
+  DriverStatus status = DriverStatus::success;
+  std::size_t begun = 0;
+  for (const Tensor& part : parts) {
+    if (part.memory().is_gpu()) {
+      if (status == DriverStatus::success && part.bytes() != 0) {
+        status = chosen->driver().copy(reinterpret_cast<DevicePointer>(to), address_of(part),
+                                       part.bytes(), chosen->stream_to_host());
+        if (status == DriverStatus::success) ++begun;
+      }
+      to += part.bytes();
+      continue;
+    }
+    for_each_run(part, [&to](const std::byte* from, std::size_t bytes) {
+      std::memcpy(to, from, bytes);
+      to += bytes;
+    });
+  }
+  return begun_copy(std::move(copy), chosen->stream_to_host(), status, begun);
+}
+
+DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
+                         std::size_t offset, const Tensor& to) {
+  reap_late_copies();
+  std::shared_ptr<Gpu> chosen;
+  {
+    const std::lock_guard lock(mutex_);
+    chosen = gpu(operation, to.memory());
+  }
+  const Gpu::Current current(*chosen);
+  const ScopedRelaxation relaxed(chosen->driver());
+  pins_->pin(chosen, *block);
+  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors = {to};
+  const auto from = reinterpret_cast<DevicePointer>(block->data() + offset);
+  copy->memory = std::move(block);
+  const DriverStatus status =
+      chosen->driver().copy(address_of(to), from, to.bytes(), chosen->stream());
+  return begun_copy(std::move(copy), chosen->stream(), status);
+}
+
+}  // namespace weft::p2p::cuda
