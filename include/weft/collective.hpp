@@ -250,7 +250,9 @@ class WEFT_API Collectives {
   Plan plan(const Call& call);
   /// plan(), then Plan::start(). Throws Error with the errors of both.
   Plan start(const Call& call);
-  /// Runs `call` once. Errors: those of plan() and Plan::wait(). A timeout leaves no handle to
+  /// Runs `call` once. Errors: those of plan() and Plan::wait(). Tensors on a GPU go through host
+  /// memory, which staged_bytes() counts; plans refuse them. If this rank's GPU fails, or its copy
+  /// is late, the call ends here with system or timeout. A timeout leaves no handle to
   /// resume, so it ends the group. Up to 50 ms of the deadline (at most an eighth) are reserved for
   /// the other ranks to leave this rank's tensors.
   Status run(const Call& call, Deadline deadline = {}) noexcept;
@@ -266,6 +268,8 @@ class WEFT_API Collectives {
 
   /// Bytes copied in user space because tensors were not in the world's memory.
   std::uint64_t bytes_copied() const noexcept;
+  /// Bytes copied from and to a GPU for calls on tensors there.
+  std::uint64_t staged_bytes() const noexcept;
 
  private:
   explicit Collectives(std::shared_ptr<detail::CollectiveGroup> group) noexcept;

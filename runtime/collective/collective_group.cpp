@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "runtime/collective/collective_table.hpp"
+#include "runtime/collective/gpu_call.hpp"
 
 namespace weft::detail {
 namespace {
@@ -198,6 +199,8 @@ Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline d
 Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
   try {
     if (local_.forked()) return local_.fork_refusal(name(call.kind));
+    if (GpuCall::is_needed(call)) [[unlikely]]
+      return run_staged(call, deadline.resolve(local_.waiter.default_timeout()));
     auto planned = plan(call);
     const auto owner = acquire();
     const Status begun = enqueue(planned);
@@ -212,6 +215,16 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
   } catch (const std::bad_alloc&) {
     return Status(ErrorDetail{.code = Code::exhausted, .operation = name(call.kind)});
   }
+}
+
+Status CollectiveGroup::run_staged(const Call& call, Deadline until) {
+  GpuCall staged(local_, call);
+  const Task task = make_task(staged.host(), me_, size());
+  Status status = task.in != nullptr ? staged.bring_in(until) : Status{};
+  if (status.ok()) status = run_once(staged.host(), until);
+  if (status.ok() && task.out != nullptr) status = staged.take_out(until);
+  staged_bytes_.fetch_add(staged.staged_bytes(), std::memory_order_relaxed);
+  return status;
 }
 
 }  // namespace weft::detail

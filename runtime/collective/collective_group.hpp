@@ -41,6 +41,10 @@ class CollectiveGroup : public p2p::Progressable {
     return bytes_copied_.load(std::memory_order_relaxed);
   }
 
+  std::uint64_t staged_bytes() const noexcept {
+    return staged_bytes_.load(std::memory_order_relaxed);
+  }
+
   // The application's thread.
   /// Memory of this rank that the other members must know before meet(); empty if they need none.
   virtual p2p::MemoryRef area() const noexcept { return {}; }
@@ -152,6 +156,8 @@ class CollectiveGroup : public p2p::Progressable {
   // Parts of the functions above that require ownership of the group (acquire()).
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
+  /// run_once() on host memory that stands in for tensors on a GPU. Throws Error.
+  Status run_staged(const Call& call, Deadline until);
   /// Tells up to 8 of the awaited members which call this rank waits in, others each time (`nth`).
   /// Two ranks may otherwise wait for each other without seeing that they disagree, about the root,
   /// for example.
@@ -206,6 +212,7 @@ class CollectiveGroup : public p2p::Progressable {
   Status with_loan(const PlannedCall& call, const Status& why) const noexcept;
 
   std::atomic<std::uint64_t> bytes_copied_{0};
+  std::atomic<std::uint64_t> staged_bytes_{0};
   std::atomic<std::uint64_t> numbered_{0};  ///< calls started
   std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
   std::size_t queued_ = 0;

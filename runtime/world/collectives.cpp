@@ -154,5 +154,6 @@ Status Collectives::run(const Call& call, Deadline deadline) noexcept {
 Status Collectives::settle(Deadline deadline) noexcept { return group_->settle(deadline); }
 
 std::uint64_t Collectives::bytes_copied() const noexcept { return group_->bytes_copied(); }
+std::uint64_t Collectives::staged_bytes() const noexcept { return group_->staged_bytes(); }
 
 }  // namespace weft

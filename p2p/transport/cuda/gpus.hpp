@@ -47,6 +47,9 @@ class Gpus {
   /// Throws Error.
   DeviceCopy unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
                      std::size_t offset, const Tensor& to);
+  /// Begins to copy between a dense tensor on a GPU and one in `arena`, host memory. Throws Error.
+  DeviceCopy copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
+                         const Tensor& from, const Tensor& to);
   /// Why the driver pinned no memory for such copies; empty: it did, or that was told before.
   std::string take_pin_refusal() { return pins_->take_refusal(); }
 

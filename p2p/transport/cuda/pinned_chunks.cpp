@@ -22,15 +22,15 @@ PinnedChunks::~PinnedChunks() {
   }
 }
 
-void PinnedChunks::pin(const std::shared_ptr<Gpu>& gpu, const OwnedBlock& block) {
-  const std::uint32_t chunk = block.block().chunk;
+void PinnedChunks::pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,
+                       std::uint32_t chunk) {
   const std::lock_guard lock(mutex_);
   if (pins_.contains(chunk)) return;
-  Pin& pin = pins_[chunk] = {gpu, block.arena(), nullptr};
-  std::byte* const data = block.arena()->chunk_data(chunk);
+  Pin& pin = pins_[chunk] = {gpu, arena, nullptr};
+  std::byte* const data = arena->chunk_data(chunk);
   const ScopedRelaxation relaxed(gpu->driver());
   const DriverStatus status =
-      gpu->driver().register_host(data, block.arena()->chunk_bytes(chunk), kHostRegisterPortable);
+      gpu->driver().register_host(data, arena->chunk_bytes(chunk), kHostRegisterPortable);
   if (status == DriverStatus::success) pin.data = data;
   if (status != DriverStatus::success && refusal_.empty())
     refusal_ = fmt::format("GPU {}: cuMemHostRegister failed: {}", gpu->ordinal(),

@@ -21,9 +21,10 @@ class PinnedChunks {
   PinnedChunks& operator=(const PinnedChunks&) = delete;
   ~PinnedChunks();
 
-  /// Pins the block's chunk. Where the driver refuses that, copies work all the same, but may make
-  /// their caller wait. Requires a Gpu::Current.
-  void pin(const std::shared_ptr<Gpu>& gpu, const OwnedBlock& block);
+  /// Pins a chunk of the arena. Where the driver refuses that, copies work all the same, but may
+  /// make their caller wait. Requires a Gpu::Current.
+  void pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,
+           std::uint32_t chunk);
   /// Why some chunk is not pinned; empty: there is none, or that was told before.
   std::string take_refusal();
 

@@ -59,7 +59,7 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
-  pins_->pin(chosen, block);
+  pins_->pin(chosen, block.arena(), block.block().chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
   copy->tensors.assign(parts.begin(), parts.end());
@@ -95,7 +95,7 @@ DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
-  pins_->pin(chosen, *block);
+  pins_->pin(chosen, block->arena(), block->block().chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
   copy->tensors = {to};
@@ -104,6 +104,29 @@ DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock
   const DriverStatus status =
       chosen->driver().copy(address_of(to), from, to.bytes(), chosen->stream());
   return begun_copy(std::move(copy), chosen->stream(), status);
+}
+
+DeviceCopy Gpus::copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
+                             const Tensor& from, const Tensor& to) {
+  reap_late_copies();
+  const bool outwards = from.memory().is_gpu();
+  const Tensor& host = outwards ? to : from;
+  std::shared_ptr<Gpu> chosen;
+  {
+    const std::lock_guard lock(mutex_);
+    chosen = gpu(operation, outwards ? from.memory() : to.memory());
+  }
+  const Gpu::Current current(*chosen);
+  const ScopedRelaxation relaxed(chosen->driver());
+  if (const auto at = arena->locate(host.data(), host.bytes()))
+    pins_->pin(chosen, arena, at->chunk);
+  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors = {from, to};
+  const auto stream = outwards ? chosen->stream_to_host() : chosen->stream();
+  const DriverStatus status =
+      chosen->driver().copy(address_of(to), address_of(from), from.bytes(), stream);
+  return begun_copy(std::move(copy), stream, status);
 }
 
 }  // namespace weft::p2p::cuda
