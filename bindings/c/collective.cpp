@@ -182,6 +182,14 @@ weft_code weft_collectives_bytes_copied(const weft_collectives* collectives, uin
   });
 }
 
+weft_code weft_collectives_staged_bytes(const weft_collectives* collectives, uint64_t* bytes) {
+  return guarded([&] {
+    auto& out = given("staged_bytes", "bytes", bytes);
+    out = in_rank("staged_bytes", "collectives", collectives).group.staged_bytes();
+    return WEFT_CODE_OK;
+  });
+}
+
 weft_code weft_plan_start(weft_plan* plan) {
   return guarded([&] { return code_of(given("start", "plan", plan).plan.start()); });
 }

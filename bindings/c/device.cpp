@@ -7,19 +7,19 @@
 
 using namespace weft::c;
 
-namespace {
+namespace weft::c {
 
-weft::Memory memory_in(const char* operation, int place) {
-  if (place == WEFT_PLACE_HOST) return weft::Memory::host();
-  if (place == WEFT_PLACE_OWN_GPU) return weft::Memory::gpu();
+Memory memory_in(const char* operation, int place) {
+  if (place == WEFT_PLACE_HOST) return Memory::host();
+  if (place == WEFT_PLACE_OWN_GPU) return Memory::gpu();
   if (place < 0)
-    throw_error(weft::Code::bad_argument, operation,
+    throw_error(Code::bad_argument, operation,
                 "the place is " + std::to_string(place) +
                     ", neither a GPU's number nor one of WEFT_PLACE_*");
-  return weft::Memory::gpu(place);
+  return Memory::gpu(place);
 }
 
-}  // namespace
+}  // namespace weft::c
 
 weft_code weft_tensor_allocate_in(weft_world* world, weft_dtype dtype, const int64_t* dims,
                                   size_t ndims, int place, weft_tensor** tensor) {

@@ -43,6 +43,7 @@ weft::SlotSpec spec_of(const char* operation, const weft_slot_spec* given_spec,
   spec.flow = checked_value(operation, "flow", options.flow, weft::Flow::unsafe_synchronous);
   spec.placement =
       checked_value(operation, "placement", options.placement, weft::Placement::dynamic);
+  if (options.place != nullptr) spec.memory = memory_in(operation, *options.place);
   return spec;
 }
 
@@ -142,9 +143,11 @@ weft_code weft_slot_attach_with(weft_world* world, int owner, const weft_slot_sp
     auto& self = given("attach", "world", world);
     auto& out = given("attach", "remote", remote);
     const auto more = read_optional("attach", "options", options);
-    if (more.memory != nullptr)
-      weft::throw_error(weft::Code::bad_argument, "attach", "options->memory is not NULL",
-                        "a slot's memory is its owner's");
+    if (more.memory != nullptr || more.place != nullptr)
+      weft::throw_error(
+          weft::Code::bad_argument, "attach",
+          more.memory != nullptr ? "options->memory is not NULL" : "options->place is not NULL",
+          "a slot's memory is its owner's");
     out =
         new weft_remote_slot{OpenIn(self), self.world.attach(owner, spec_of("attach", spec, more),
                                                              deadline("attach", timeout_seconds))};

@@ -10,6 +10,9 @@ weft_tensor* new_tensor(Tensor tensor, weft_memory memory, bool read_only = fals
 /// Throws Error(bad_argument) if `data` is NULL.
 void check_data(const char* operation, const void* data);
 
+/// A place of C (WEFT_PLACE_*, or a GPU's number). Throws Error(bad_argument).
+Memory memory_in(const char* operation, int place);
+
 /// The memory that a tensor of weft's lies in.
 weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept;
 

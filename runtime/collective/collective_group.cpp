@@ -223,7 +223,7 @@ Status CollectiveGroup::run_staged(const Call& call, Deadline until) {
   Status status = task.in != nullptr ? staged.bring_in(until) : Status{};
   if (status.ok()) status = run_once(staged.host(), until);
   if (status.ok() && task.out != nullptr) status = staged.take_out(until);
-  staged_bytes_.fetch_add(staged.staged_bytes(), std::memory_order_relaxed);
+  bytes_.staged.fetch_add(staged.staged_bytes(), std::memory_order_relaxed);
   return status;
 }
 

@@ -38,11 +38,11 @@ class CollectiveGroup : public p2p::Progressable {
   std::span<const int> ranks() const noexcept { return ranks_; }
   std::uint64_t id() const noexcept { return id_; }
   std::uint64_t bytes_copied() const noexcept {
-    return bytes_copied_.load(std::memory_order_relaxed);
+    return bytes_.copied.load(std::memory_order_relaxed);
   }
 
   std::uint64_t staged_bytes() const noexcept {
-    return staged_bytes_.load(std::memory_order_relaxed);
+    return bytes_.staged.load(std::memory_order_relaxed);
   }
 
   // The application's thread.
@@ -144,7 +144,7 @@ class CollectiveGroup : public p2p::Progressable {
   /// passed, and other operations have not waited too long. `alone`: the piece is all of the work.
   bool may_work(bool alone) noexcept;
   void set_bytes_copied(std::uint64_t bytes) noexcept {
-    bytes_copied_.store(bytes, std::memory_order_relaxed);
+    bytes_.copied.store(bytes, std::memory_order_relaxed);
   }
 
   /// Takes the group from threads that progress it between the application's calls.
@@ -211,8 +211,11 @@ class CollectiveGroup : public p2p::Progressable {
   /// Returns `why`, extended if the call's tensors stay lent because of a member.
   Status with_loan(const PlannedCall& call, const Status& why) const noexcept;
 
-  std::atomic<std::uint64_t> bytes_copied_{0};
-  std::atomic<std::uint64_t> staged_bytes_{0};
+  struct Bytes {
+    std::atomic<std::uint64_t> copied{0};
+    std::atomic<std::uint64_t> staged{0};
+  };
+  Bytes bytes_;
   std::atomic<std::uint64_t> numbered_{0};  ///< calls started
   std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
   std::size_t queued_ = 0;

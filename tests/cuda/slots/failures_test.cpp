@@ -1,5 +1,5 @@
-// Copies from and to GPUs are under way while the deadline passes, the put is cancelled, an end, the
-// path or the GPU goes.
+// Copies from and to GPUs are under way while the deadline passes, the put is cancelled, an end,
+// the path or the GPU goes.
 #include "tests/cuda/slots/fabrics.hpp"
 
 namespace weft::tests {

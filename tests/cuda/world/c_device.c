@@ -61,11 +61,69 @@ static void check_dlpack(weft_world* world, int rank) {
   require(weft_tensor_free(tensor), "free");
 }
 
+static void check_slots(weft_world* world, int rank, int size) {
+  const int64_t dims[1] = {1000};
+  const int own = WEFT_PLACE_OWN_GPU;
+  const weft_slot_spec spec = {"on a GPU", WEFT_DTYPE_F32, dims, 1, 2};
+  const weft_slot_options options = {.struct_size = sizeof options, .place = &own};
+  weft_tensor *from = NULL, *gpu = NULL, *arrived = NULL, *to = new_floats(world, 1000, 0);
+  weft_slot* slot = NULL;
+  weft_remote_slot* remote = NULL;
+  weft_arrival* arrival = NULL;
+  int place = 0;
+  require(weft_slot_expose_with(world, &spec, &options, &slot), "expose on the GPU");
+  expect_error(weft_slot_attach_with(world, 1 - rank, &spec, &options, kSeconds, &remote),
+               WEFT_CODE_BAD_ARGUMENT, "place", "a writer gives no place");
+  require(weft_slot_attach(world, (rank + 1) % size, &spec, kSeconds, &remote), "attach");
+  from = new_floats(world, 1000, (float)(rank + 1));
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, own, &gpu), "allocate");
+  require(weft_world_copy(world, from, gpu, NULL, kSeconds), "copy");
+  require(weft_put(remote, gpu, kSeconds), "put from the GPU");
+  require(weft_slot_wait(slot, kSeconds, &arrival), "wait");
+  require(weft_arrival_tensor(arrival, &arrived), "the arrival's tensor");
+  require(weft_tensor_get_place(arrived, &place), "place");
+  expect(place == rank % 2, "it arrives on the owner's GPU");
+  require(weft_world_copy(world, arrived, to, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(to), 1000, (float)((rank + size - 1) % size + 1), "with its elements");
+  require(weft_tensor_free(arrived), "free");
+  require(weft_arrival_release(arrival), "release");
+  require(weft_remote_slot_close(remote), "close");
+  require(weft_slot_close(slot), "close");
+  require(weft_tensor_free(gpu), "free");
+  require(weft_tensor_free(from), "free");
+  require(weft_tensor_free(to), "free");
+}
+
+static void check_collectives(weft_world* world, int rank) {
+  const int64_t dims[1] = {100};
+  weft_tensor *on_host = new_floats(world, 100, (float)(rank + 1)), *gpu = NULL;
+  weft_collectives* all = NULL;
+  uint64_t staged = 0;
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, &gpu),
+          "allocate");
+  require(weft_world_copy(world, on_host, gpu, NULL, kSeconds), "copy");
+  require(weft_collectives_open(world, NULL, kSeconds, &all), "open");
+  const weft_call call = {.struct_size = sizeof call,
+                          .in = gpu,
+                          .out = gpu,
+                          .kind = WEFT_COLLECTIVE_BROADCAST,
+                          .root = 1};
+  require(weft_collectives_run(all, &call, kSeconds), "broadcast");
+  require(weft_world_copy(world, gpu, on_host, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(on_host), 100, 2, "the root's elements came to every GPU");
+  require(weft_collectives_staged_bytes(all, &staged), "staged bytes");
+  expect(staged == 400, "by way of host memory");
+  require(weft_collectives_close(all), "close");
+  require(weft_tensor_free(gpu), "free");
+  require(weft_tensor_free(on_host), "free");
+}
+
 static void body(weft_world* world, int rank, int size) {
-  (void)size;
   check_texts();
   check_copies(world, rank);
   check_dlpack(world, rank);
+  check_slots(world, rank, size);
+  check_collectives(world, rank);
 }
 
 int main(int argc, char** argv) { return run_job(argc, argv, body); }

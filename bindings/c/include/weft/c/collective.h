@@ -119,6 +119,8 @@ weft_code weft_collectives_start(weft_collectives* collectives, const weft_call*
 weft_code weft_collectives_settle(weft_collectives* collectives, double timeout_seconds);
 /* Bytes copied in user space because tensors were not in the world's memory. */
 weft_code weft_collectives_bytes_copied(const weft_collectives* collectives, uint64_t* bytes);
+/* Bytes copied from and to a GPU for calls on tensors there. */
+weft_code weft_collectives_staged_bytes(const weft_collectives* collectives, uint64_t* bytes);
 
 /* Begins the operation: its tensors are lent to weft until it has ended. Up to 4 plans of a group
  * may be under way; they run in the order of their start, the same on every rank. */

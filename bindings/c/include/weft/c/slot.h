@@ -47,6 +47,8 @@ typedef struct weft_slot_options {
   weft_flow flow;
   weft_placement placement;
   const weft_tensor* memory; /* the owner's: as for weft_slot_expose_in; NULL: weft allocates */
+  const int* place;          /* the owner's: where the buffers, or a dynamic slot's tensors, lie: a
+                              * GPU's number or WEFT_PLACE_*; NULL: in host memory */
 } weft_slot_options;
 
 /* A slot's properties, as its end knows them. */
