@@ -64,7 +64,7 @@ class GpuCollectives : public OnGpus, public testing::WithParamInterface<std::tu
                            ? tensor_of(world, out_memory, std::vector<float>(one().out, -1))
                            : tensor_of(world, {}, std::vector<float>(rank + 1));
     group.run(one().call(in, out)).or_throw();
-    return {elements_of(world, in), elements_of(world, out)};
+    return {seen_by_application(world, in), seen_by_application(world, out)};
   }
 };
 

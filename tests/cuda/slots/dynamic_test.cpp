@@ -43,7 +43,7 @@ TEST_P(DynamicGpuSlots, BringTensorsOfEachSize) {
       for (std::int64_t sequence = 1; sequence <= kCount; ++sequence) {
         const Arrival arrival = slot.wait().value();
         EXPECT_EQ(arrival.tensor().memory(), owner());
-        EXPECT_EQ(elements_of(world, arrival.tensor()), values(sequence));
+        EXPECT_EQ(seen_by_application(world, arrival.tensor()), values(sequence));
       }
       expect_costs(Role::receives, owner());
     } else {
@@ -93,7 +93,7 @@ TEST_F(DynamicCopies, GoToWhatTheAllocatorMakes) {
     Request request = remote.put(tensor_of(world, {}, values(2)));
     const Arrival arrival = slot.wait().value();
     EXPECT_EQ(arrival.tensor().memory(), Memory::gpu(1));
-    EXPECT_EQ(elements_of(world, arrival.tensor()), values(2));
+    EXPECT_EQ(seen_by_application(world, arrival.tensor()), values(2));
     request.wait().or_throw();
   });
 }
@@ -107,7 +107,7 @@ TEST_F(DynamicCopies, OutliveADeadline) {
     EXPECT_TRUE(tells(request.wait(at_once()), Code::timeout, {"its GPU has not copied"}));
     EXPECT_TRUE(soon([&] { return slot.ready(); }));
     EXPECT_TRUE(tells(slot.wait(at_once()).status(), Code::timeout, {"GPU 0 has not copied it"}));
-    EXPECT_EQ(elements_of(world, slot.wait().value().tensor()), values(2));
+    EXPECT_EQ(seen_by_application(world, slot.wait().value().tensor()), values(2));
     request.wait().or_throw();
   });
 }
@@ -140,7 +140,7 @@ TEST_F(DynamicCopies, PassOverATensorWhereTheGpuFails) {
         tells(slot.wait().status(), Code::system, {"GPU 0", "CUDA_ERROR_UNKNOWN", "\"in\""}));
     const Arrival arrival = slot.wait().value();
     EXPECT_EQ(arrival.sequence(), 2U);
-    EXPECT_EQ(elements_of(world, arrival.tensor()), values(3));
+    EXPECT_EQ(seen_by_application(world, arrival.tensor()), values(3));
     first.wait().or_throw();
     second.wait().or_throw();
   });

@@ -73,6 +73,20 @@ inline Tensor tensor_of(World& world, Memory memory, std::vector<float> values) 
   return tensor;
 }
 
+/// The elements as the application's own stream sees them, which is in no order with weft's.
+inline std::vector<float> seen_by_application(World& world, const Tensor& tensor) {
+  if (tensor.memory().is_host()) return elements_of(world, tensor);
+  const Driver& driver = **load_driver();
+  const OwnContext own(driver, tensor.memory().ordinal());
+  StreamHandle stream = nullptr;
+  EXPECT_OK(driver.create_stream(&stream, kStreamNonBlocking));
+  std::vector<float> host(static_cast<std::size_t>(tensor.shape().elements()));
+  world.copy(tensor, Tensor::wrap(host.data(), DType::f32, tensor.shape()), Stream::cuda(stream));
+  EXPECT_OK(driver.synchronize_stream(stream));
+  EXPECT_OK(driver.destroy_stream(stream));
+  return host;
+}
+
 inline EdgeReport edge_of(const World& world, const std::string& slot, Role role) {
   for (const auto& edge : world.report().edges)
     if (edge.slot == slot && edge.role == role) return edge;

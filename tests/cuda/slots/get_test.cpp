@@ -32,7 +32,7 @@ TEST_P(GpuGets, BringAWholeVersion) {
       const Tensor into = world.allocate(DType::f32, {500}, Memory::gpu());
       for (int version = 1; version <= kVersions; ++version) {
         reader.get(into).or_throw();
-        EXPECT_EQ(elements_of(world, into), counted(500, static_cast<float>(1000 * version)));
+        EXPECT_EQ(seen_by_application(world, into), counted(500, static_cast<float>(1000 * version)));
         EXPECT_FALSE(reader.ready());
         got.put(world.allocate(DType::f32, {1})).wait().or_throw();
       }
@@ -78,7 +78,7 @@ TEST_F(GetsUnderWay, GoOnAfterADeadline) {
                       {"version 1 has come", "GPU 0 has not copied it"}));
     EXPECT_TRUE(reader.ready()) << "it is not seen";
     reader.get(into).or_throw();
-    EXPECT_EQ(elements_of(world, into), counted(500));
+    EXPECT_EQ(seen_by_application(world, into), counted(500));
     EXPECT_EQ(edge_of(world, "news", Role::views).counters.transfers, 1U) << "one read";
   });
 }
@@ -90,7 +90,7 @@ TEST_F(GetsUnderWay, GiveWayToAViewOfTheirVersion) {
     EXPECT_EQ(reader.get(into, Deadline::after(milliseconds(20))).code(), Code::timeout);
     reader.see_again();
     reader.get(into).or_throw();
-    EXPECT_EQ(elements_of(world, into), counted(500));
+    EXPECT_EQ(seen_by_application(world, into), counted(500));
   });
 }
 
@@ -102,7 +102,7 @@ TEST_F(GetsUnderWay, LeaveTheVersionUnseenWhereTheGpuFails) {
           << function;
     }
     reader.get(into).or_throw();
-    EXPECT_EQ(elements_of(world, into), counted(500));
+    EXPECT_EQ(seen_by_application(world, into), counted(500));
   });
 }
 

@@ -41,7 +41,7 @@ class GpuPuts : public OnGpus, public testing::WithParamInterface<std::tuple<Ove
         const Arrival arrival = slot.wait().value();
         EXPECT_EQ(arrival.sequence(), sequence);
         EXPECT_EQ(arrival.tensor().memory(), slot.spec().memory);
-        EXPECT_EQ(elements_of(world, arrival.tensor()), values(elements, sequence));
+        EXPECT_EQ(seen_by_application(world, arrival.tensor()), values(elements, sequence));
       }
       expect_costs(world, Role::receives, ends().owner, elements, count);
     } else {
@@ -93,7 +93,7 @@ TEST_P(GpuPuts, GoOnWhileTheirRequestsAreOpen) {
       Slot slot = world.expose(spec(kElements, 4));
       for (std::uint64_t sequence = 1; sequence <= kCount; ++sequence) {
         const Arrival arrival = slot.wait().value();
-        EXPECT_EQ(elements_of(world, arrival.tensor()), values(kElements, sequence));
+        EXPECT_EQ(seen_by_application(world, arrival.tensor()), values(kElements, sequence));
       }
     } else {
       RemoteSlot remote = world.attach(0, spec(kElements, 4));
@@ -111,7 +111,7 @@ TEST_P(GpuPuts, GatherTensorsOfBothKinds) {
   run_over(fabric(), [](World& world) {
     if (world.rank() == 0) {
       Slot slot = world.expose(spec(100, 1));
-      EXPECT_EQ(elements_of(world, slot.wait().value().tensor()), values(100, 1));
+      EXPECT_EQ(seen_by_application(world, slot.wait().value().tensor()), values(100, 1));
     } else {
       RemoteSlot remote = world.attach(0, spec(100, 1));
       auto all = values(100, 1);
@@ -153,7 +153,7 @@ TEST_F(GpuSlots, AreRightHoweverLateStreamsAre) {
           if (world.rank() == 0) {
             Slot slot = world.expose(spec);
             for (float first = 1; first <= 6; ++first)
-              EXPECT_EQ(elements_of(world, slot.wait().value().tensor()), counted(500, first))
+              EXPECT_EQ(seen_by_application(world, slot.wait().value().tensor()), counted(500, first))
                   << "seed " << seed;
           } else {
             RemoteSlot remote = world.attach(0, spec);
@@ -207,7 +207,7 @@ TEST_F(GpuSlots, LieInMemoryThatIsGiven) {
       remote.put(tensor_of(world, {}, counted(8, first))).wait().or_throw();
       const Arrival arrival = slot.wait().value();
       EXPECT_EQ(arrival.tensor().data(), memory.data() + (first == 1 ? 0 : 32));
-      EXPECT_EQ(elements_of(world, arrival.tensor()), counted(8, first));
+      EXPECT_EQ(seen_by_application(world, arrival.tensor()), counted(8, first));
     }
   });
 }
