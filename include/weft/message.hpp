@@ -119,8 +119,10 @@ class WEFT_API Messages {
 
   /// Sends `tensor` to rank `to` and returns when the tensor may be written again. A tensor outside
   /// the world's memory (Tensor::wrap) that is too large for the ring is staged, and counted as
-  /// copied. Errors: timeout (names the receiver; an offered tensor stays lent, any other was not
-  /// sent), peer_failed, peer_left, bad_argument, exhausted, closed (this rank is leaving), forked.
+  /// copied. A dense tensor on a GPU is copied into host memory first, counted as staged, and
+  /// isend() waits for that: system if the GPU fails, timeout if its copy is late. Errors: timeout
+  /// (names the receiver; an offered tensor stays lent, any other was not sent), peer_failed,
+  /// peer_left, bad_argument, exhausted, closed (this rank is leaving), forked.
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline = {}) noexcept;
   /// As send(), without waiting. The tensor is lent until the request has ended; its handle is held
   /// until then.
@@ -131,9 +133,11 @@ class WEFT_API Messages {
   /// read stays lent until the NIC is done with it), mismatch (the message is larger than `into`;
   /// it is dropped), exhausted (memory or descriptors; the message stays for the next receive),
   /// peer_failed or peer_left (the source; with kAnySource, every other rank), bad_argument,
-  /// forked.
+  /// forked. Into a tensor on a GPU the message goes by way of host memory; if the GPU fails
+  /// (system) or its copy is late (timeout), the message is dropped.
   Result<MessageInfo> recv(int from, Tag tag, const Tensor& into, Deadline deadline = {}) noexcept;
-  /// As recv(), without waiting. `into` is lent until the request has ended.
+  /// As recv(), without waiting. `into` is lent until the request has ended, and lies in host
+  /// memory.
   MessageRequest irecv(int from, Tag tag, const Tensor& into) noexcept;
 
   /// Sends and receives at once, so that ranks which exchange don't wait for each other's receive.

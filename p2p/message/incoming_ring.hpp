@@ -70,6 +70,8 @@ class IncomingRing {
 
   EdgeCounters& counters() noexcept { return counters_; }
   const EdgeCounters& counters() const noexcept { return counters_; }
+  GpuCounters& gpu_counters() noexcept { return gpu_counters_; }
+  const GpuCounters& gpu_counters() const noexcept { return gpu_counters_; }
 
   IncomingRing* next = nullptr;  ///< in the list of the rank's rings
 
@@ -101,6 +103,7 @@ class IncomingRing {
   std::uint32_t longs_released_ = 0;  ///< long buffers released since `reported_`
   bool spoilt_ = false;
   EdgeCounters counters_;
+  GpuCounters gpu_counters_;
 };
 
 }  // namespace weft::p2p::message

@@ -44,6 +44,7 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
 
 Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const Tensor& into,
                                                Deadline deadline) noexcept {
+  if (into.memory().is_gpu()) return recv_to_gpu(from, tag, into, resolve(deadline));
   MessageRequest request = irecv(from, tag, into);
   Result<MessageInfo> result = wait(request, deadline);
   if (request.operation_ == nullptr) return result;

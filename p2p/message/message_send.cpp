@@ -21,7 +21,7 @@ constexpr int kTriesForRoom = 256;
 
 Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
                           Deadline deadline) noexcept {
-  MessageRequest request = isend(to, tag, tensor);
+  MessageRequest request = isend_until(to, tag, tensor, deadline);
   if (request.operation_ == nullptr) [[likely]]
     return std::move(request.status_);
   MessageOperation* const operation = request.operation_;
@@ -38,6 +38,11 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
 }
 
 MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
+  return isend_until(to, tag, tensor, {});
+}
+
+MessageRequest MessageState::isend_until(int to, std::uint64_t tag, const Tensor& tensor,
+                                         Deadline until) noexcept {
   const bool fits =
       tensor.dense() && tensor.bytes() <= Geometry::kLongPayload && !lacks_host_memory(tensor);
   if (to >= 0 && to < local_.size && fits) [[likely]] {
@@ -50,10 +55,12 @@ MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tens
       return request;
     }
   }
-  return start_send(to, tag, tensor);
+  return start_send(to, tag, tensor, until);
 }
 
-MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
+MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor& tensor,
+                                        Deadline until) noexcept {
+  if (tensor.memory().is_gpu()) return start_send_from_gpu(to, tag, tensor, until);
   MessageRequest request;
   request.status_ = check("send", to, tensor);
   if (!request.status_.ok()) return request;

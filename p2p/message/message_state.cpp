@@ -335,18 +335,22 @@ Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
 
 void MessageState::report(std::vector<EdgeReport>& edges) const {
   const std::lock_guard lock(report_mutex_);
-  const auto add = [&](const p2p::Peer& peer, const p2p::EdgeCounters& counters, Role role) {
+  const auto add = [&](const auto& ring, Role role) {
     EdgeReport edge;
-    edge.peer = peer.rank;
+    edge.peer = ring.peer().rank;
     edge.slot = "messages";
     edge.role = role;
-    edge.fabric = peer.channel ? std::string(name(peer.channel->fabric())) : "";
-    edge.counters = counters.read();
+    edge.fabric = ring.peer().channel ? std::string(name(ring.peer().channel->fabric())) : "";
+    edge.counters = ring.counters().read();
+    ring.gpu_counters().read(edge.counters);
+    if (edge.counters.staged_bytes != 0) {
+      edge.way = "staged";
+      edge.reason = "tensors lie on a GPU, and messages move host memory alone";
+    }
     edges.push_back(std::move(edge));
   };
-  for (const auto& outgoing : outgoing_) add(outgoing->peer(), outgoing->counters(), Role::puts);
-  for (const auto& incoming : incoming_)
-    add(incoming->peer(), incoming->counters(), Role::receives);
+  for (const auto& outgoing : outgoing_) add(*outgoing, Role::puts);
+  for (const auto& incoming : incoming_) add(*incoming, Role::receives);
 }
 
 }  // namespace weft::detail

@@ -88,7 +88,17 @@ class MessageState final : public p2p::Progressable {
   OutgoingRing* outgoing_at(int rank) const noexcept {
     return outgoing_at_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
-  MessageRequest start_send(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
+  /// isend(). A copy from a GPU ends by `until`.
+  MessageRequest isend_until(int to, std::uint64_t tag, const Tensor& tensor,
+                             Deadline until) noexcept;
+  MessageRequest start_send(int to, std::uint64_t tag, const Tensor& tensor,
+                            Deadline until) noexcept;
+  // By way of host memory (message_gpu.cpp).
+  MessageRequest start_send_from_gpu(int to, std::uint64_t tag, const Tensor& tensor,
+                                     Deadline until) noexcept;
+  Result<MessageInfo> recv_to_gpu(int from, const Tag& tag, const Tensor& into,
+                                  Deadline until) noexcept;
+  Status check_gpu_tensor(const char* operation, int rank, const Tensor& tensor) const noexcept;
   OutgoingRing& outgoing(int to);
   void flush() noexcept;
 

@@ -98,6 +98,8 @@ class OutgoingRing {
 
   EdgeCounters& counters() noexcept { return counters_; }
   const EdgeCounters& counters() const noexcept { return counters_; }
+  GpuCounters& gpu_counters() noexcept { return gpu_counters_; }
+  const GpuCounters& gpu_counters() const noexcept { return gpu_counters_; }
 
  private:
   enum class Answer : std::uint8_t { none, granted, refused };
@@ -138,6 +140,7 @@ class OutgoingRing {
   OfferedMessages offered_;
   std::vector<std::uint32_t> shared_;  ///< chunks shared with the peer
   EdgeCounters counters_;
+  GpuCounters gpu_counters_;
 };
 
 }  // namespace weft::p2p::message

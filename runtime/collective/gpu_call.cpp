@@ -1,7 +1,5 @@
 #include "runtime/collective/gpu_call.hpp"
 
-#include <fmt/format.h>
-
 #include "base/fail.hpp"
 #include "base/tensor_checks.hpp"
 #include "p2p/slot/attach/device_wait.hpp"
@@ -70,21 +68,9 @@ Status GpuCall::take_out(Deadline until) noexcept { return copy(host_.out, call_
 
 Status GpuCall::copy(const Tensor& from, const Tensor& to, Deadline until) noexcept {
   if ((from.memory().is_host() && to.memory().is_host()) || from.bytes() == 0) return {};
-  const char* const operation = name(call_.kind);
-  const Memory gpu = from.memory().is_gpu() ? from.memory() : to.memory();
-  try {
-    p2p::cuda::DeviceCopy under_way = local_.gpus->copy_pinned(operation, local_.data, from, to);
-    const auto outcome = p2p::wait_for_device(
-        local_, [&] { return under_way.poll(); }, until, [] { return stats::WaitAbout{}; });
-    if (!outcome)
-      throw_error(Code::timeout, operation,
-                  fmt::format("{} has not copied {} within its time", gpu.text(), from.text()),
-                  "a longer deadline: WEFT_TIMEOUT");
-    if (outcome->ok()) staged_bytes_ += from.bytes();
-    return *outcome;
-  } catch (...) {
-    return caught_status();
-  }
+  const Status status = p2p::copy_and_wait(local_, name(call_.kind), local_.data, from, to, until);
+  if (status.ok()) staged_bytes_ += from.bytes();
+  return status;
 }
 
 }  // namespace weft::detail

@@ -1,11 +1,13 @@
 // Waiting for a GPU's copy, of which no doorbell tells.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "p2p/transport/local_rank.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
+#include "weft/tensor.hpp"
 
 namespace weft::p2p {
 
@@ -25,5 +27,10 @@ std::optional<Status> wait_for_device(LocalRank& local, const Poll& poll, Deadli
   local.waiter.count_silent(-1);
   return outcome;
 }
+
+/// Copies a dense tensor between a GPU and one of the rank's arenas, which is `arena`, and waits
+/// for it. After a timeout the copy goes on and keeps both tensors' memory.
+Status copy_and_wait(LocalRank& local, const char* operation, const std::shared_ptr<Arena>& arena,
+                     const Tensor& from, const Tensor& to, Deadline until) noexcept;
 
 }  // namespace weft::p2p

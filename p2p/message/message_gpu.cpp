@@ -1,0 +1,87 @@
+// Messages of tensors on a GPU: they go by way of host memory.
+#include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
+#include "p2p/message/message_state.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+namespace {
+
+/// The first `bytes` of a dense tensor.
+Tensor first_bytes(const Tensor& tensor, std::size_t bytes) {
+  const Shape shape{static_cast<std::int64_t>(bytes)};
+  if (!tensor.storage()) return Tensor::wrap(tensor.data(), DType::u8, shape, tensor.memory());
+  const auto offset = static_cast<std::size_t>(tensor.data() - tensor.storage()->data());
+  return {tensor.storage(), offset, DType::u8, shape};
+}
+
+Tensor host_bytes(const p2p::LocalRank& local, std::size_t bytes) {
+  return {p2p::make_storage(local.data, bytes), 0, DType::u8, {static_cast<std::int64_t>(bytes)}};
+}
+
+void count_copy(p2p::GpuCounters& counters, std::size_t bytes) noexcept {
+  counters.staged_bytes.add(bytes);
+  counters.device_copies.add(1);
+}
+
+}  // namespace
+
+Status MessageState::check_gpu_tensor(const char* operation, int rank,
+                                      const Tensor& tensor) const noexcept {
+  if (Status status = check(operation, rank); rank != kAnySource && !status.ok()) return status;
+  const auto refuse_it = [&](const std::string& why) {
+    return failure(Code::bad_argument, operation, rank, why, give_host_memory(tensor));
+  };
+  try {
+    if (lacks_memory(tensor)) return refuse_it(no_host_memory("the tensor", tensor));
+    if (local_.gpus == nullptr)
+      return refuse_it("the tensor lies on a GPU, and this rank has none");
+    local_.gpus->check_parts(operation, std::span(&tensor, 1));
+    return {};
+  } catch (...) {
+    return caught_status();
+  }
+}
+
+MessageRequest MessageState::start_send_from_gpu(int to, std::uint64_t tag, const Tensor& tensor,
+                                                 Deadline until) noexcept {
+  MessageRequest request;
+  request.status_ = check_gpu_tensor("send", to, tensor);
+  if (!request.status_.ok()) return request;
+  try {
+    const Tensor host = host_bytes(local_, tensor.bytes());
+    if (tensor.bytes() != 0)
+      request.status_ =
+          p2p::copy_and_wait(local_, "send", local_.data, first_bytes(tensor, tensor.bytes()), host,
+                             until.resolve(local_.waiter.default_timeout()));
+    if (!request.status_.ok()) return request;
+    request = isend_until(to, tag, host, until);
+    if (OutgoingRing* const ring = outgoing_at(to); ring != nullptr && tensor.bytes() != 0)
+      count_copy(ring->gpu_counters(), tensor.bytes());
+  } catch (...) {
+    request.status_ = caught_status();
+  }
+  return request;
+}
+
+Result<MessageInfo> MessageState::recv_to_gpu(int from, const Tag& tag, const Tensor& into,
+                                              Deadline until) noexcept {
+  if (Status status = check_gpu_tensor("recv", from, into); !status.ok()) return status;
+  try {
+    const Tensor host = host_bytes(local_, into.bytes());
+    Result<MessageInfo> received = recv(from, tag, host, until);
+    if (!received.ok() || received->bytes == 0) return received;
+    Status copied =
+        p2p::copy_and_wait(local_, "recv", local_.data, first_bytes(host, received->bytes),
+                           first_bytes(into, received->bytes), until);
+    if (!copied.ok()) return copied;
+    if (IncomingRing* const ring = incoming_at(received->source); ring != nullptr)
+      count_copy(ring->gpu_counters(), received->bytes);
+    return received;
+  } catch (...) {
+    return caught_status();
+  }
+}
+
+}  // namespace weft::detail
