@@ -86,7 +86,7 @@ TEST_P(GpuCollectives, GiveWhatTheyGiveOnHostMemory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, GpuCollectives,
-                         testing::Combine(testing::Values(Over::shm, Over::tcp, Over::simulation),
+                         testing::Combine(testing::ValuesIn(some_fabrics()),
                                           testing::ValuesIn(cases())),
                          [](const auto& info) {
                            return name_of(std::get<0>(info.param)) + "_" +

@@ -7,20 +7,35 @@
 #include <vector>
 
 #include "tests/cuda/world/gpu_rank.hpp"
-#include "tests/sim/simulated_job.hpp"
 #include "tests/toy_fabric/toy_fabric.hpp"
 #if defined(WEFT_TEST_FAKE_NIC)
 #include "p2p/transport/verbs/fake/fake_network.hpp"
+#endif
+#if defined(WEFT_TEST_SIMULATION)
+#include "tests/sim/simulated_job.hpp"
 #endif
 
 namespace weft::tests {
 
 enum class Over : std::uint8_t { shm, tcp, nics, toy, simulation };
 
+/// Within a host, between hosts, and in simulated time where that is built.
+inline std::vector<Over> some_fabrics() {
+  std::vector<Over> some{Over::shm, Over::tcp};
+#if defined(WEFT_TEST_SIMULATION)
+  some.push_back(Over::simulation);
+#endif
+  return some;
+}
+
+/// ThreadSanitizer is slow, and the fabrics have much the same races.
 inline std::vector<Over> all_fabrics() {
-  std::vector<Over> all{Over::shm, Over::tcp, Over::toy, Over::simulation};
+  std::vector<Over> all = some_fabrics();
+#if !defined(__SANITIZE_THREAD__)
+  all.push_back(Over::toy);
 #if defined(WEFT_TEST_FAKE_NIC)
   all.push_back(Over::nics);
+#endif
 #endif
   return all;
 }
@@ -51,8 +66,10 @@ inline void run_over(Over fabric, const std::function<void(World&)>& body, std::
       return run_ranks(2, body, config, {}, network.fabrics());
     }
     case Over::simulation:
+#if defined(WEFT_TEST_SIMULATION)
       run_simulated(2, body, {.seed = seed, .faults = kHarmlessFaults},
                     simulated_settings().with(Setting::arena_chunk, "2m"));
+#endif
       return;
   }
 }

@@ -138,6 +138,7 @@ TEST_F(CopiesUnderWay, GiveTypedErrorsForTheDriversRefusals) {
   });
 }
 
+#if defined(WEFT_TEST_SIMULATION)
 TEST_F(CopiesUnderWay, EndWithTheirPath) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     // In simulated time only what is asked for moves on.
@@ -165,6 +166,7 @@ TEST_F(CopiesUnderWay, EndWithTheirPath) {
     EXPECT_EQ(outcome.failures, std::vector<std::string>{}) << outcome.text;
   }
 }
+#endif
 
 }  // namespace
 }  // namespace weft::tests

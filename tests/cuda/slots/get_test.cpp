@@ -32,7 +32,8 @@ TEST_P(GpuGets, BringAWholeVersion) {
       const Tensor into = world.allocate(DType::f32, {500}, Memory::gpu());
       for (int version = 1; version <= kVersions; ++version) {
         reader.get(into).or_throw();
-        EXPECT_EQ(seen_by_application(world, into), counted(500, static_cast<float>(1000 * version)));
+        EXPECT_EQ(seen_by_application(world, into),
+                  counted(500, static_cast<float>(1000 * version)));
         EXPECT_FALSE(reader.ready());
         got.put(world.allocate(DType::f32, {1})).wait().or_throw();
       }
