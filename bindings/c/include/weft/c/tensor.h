@@ -90,10 +90,10 @@ struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
 /* Makes a DLPack tensor that shares the memory's ownership, in host memory or of CUDA's type with
- * its GPU's number; what streams still do to that, the caller orders. Its deleter needs nothing of the
- * caller's and may be called on any thread, also after the world's end. Wrapped memory stays the
- * caller's to keep alive. The second form can't say that memory is read-only, so a read-only tensor
- * is WEFT_CODE_BAD_ARGUMENT there. */
+ * its GPU's number; what streams still do to that, the caller orders. Its deleter needs nothing of
+ * the caller's and may be called on any thread, also after the world's end. Wrapped memory stays
+ * the caller's to keep alive. The second form can't say that memory is read-only, so a read-only
+ * tensor is WEFT_CODE_BAD_ARGUMENT there. */
 weft_code weft_tensor_to_dlpack(const weft_tensor* tensor,
                                 struct DLManagedTensorVersioned** managed);
 weft_code weft_tensor_to_dlpack_unversioned(const weft_tensor* tensor,
