@@ -1,10 +1,12 @@
 // Joining and leaving the job, and what a rank knows of the others.
+#include <chrono>
 #include <optional>
 #include <string>
 
 #include "bindings/c/call.hpp"
 #include "bindings/c/report_json.hpp"
 #include "bindings/c/sized.hpp"
+#include "runtime/world/services.hpp"
 
 using namespace weft::c;
 
@@ -70,6 +72,15 @@ weft_code weft_rank(const weft_world* world, int* rank) {
 weft_code weft_size(const weft_world* world, int* size) {
   return guarded([&] {
     given("size", "size", size) = in_rank("size", "world", world).world.size();
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_world_timeout(const weft_world* world, double* seconds) {
+  return guarded([&] {
+    auto& out = given("timeout", "seconds", seconds);
+    auto& self = const_cast<weft_world&>(given("timeout", "world", world)).world;
+    out = std::chrono::duration<double>(weft::default_timeout(self)).count();
     return WEFT_CODE_OK;
   });
 }

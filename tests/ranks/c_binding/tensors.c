@@ -208,6 +208,27 @@ static void check_queue(weft_world* world) {
   require(weft_tensor_free(first), "free after the queue");
 }
 
+static void check_wrapped_queue(void) {
+  weft_unused_queue* queue = NULL;
+  weft_tensor *first = NULL, *second = NULL;
+  float memory[4] = {0, 1, 2, 3};
+  const int64_t four = 4;
+  void* token = NULL;
+  int found = 1;
+  require(weft_unused_queue_new(&queue), "queue");
+  require(weft_tensor_wrap_queued(memory, WEFT_DTYPE_F32, &four, 1, queue, &token, &first), "wrap");
+  expect(info_of(first).memory == WEFT_MEMORY_WRAPPED && floats_of(first) == memory,
+         "wrapped memory with an owner is wrapped");
+  require(weft_tensor_share(first, &second), "share");
+  require(weft_tensor_free(first), "free");
+  require(weft_unused_queue_next(queue, &token, &found), "next");
+  expect(!found, "wrapped memory that is used is in no queue");
+  require(weft_tensor_free(second), "free");
+  require(weft_unused_queue_next(queue, &token, &found), "next");
+  expect(found && token == &token, "the token of wrapped memory comes");
+  require(weft_unused_queue_free(queue), "free the queue");
+}
+
 static void body(weft_world* world, int rank, int size) {
   (void)rank, (void)size;
   check_parts(world);
@@ -217,6 +238,7 @@ static void body(weft_world* world, int rank, int size) {
   check_read_only(world);
   check_refused_imports(world);
   check_queue(world);
+  check_wrapped_queue();
 }
 
 int main(int argc, char** argv) { return run_job(argc, argv, body); }

@@ -137,10 +137,17 @@ static void check_report(weft_world* world, int rank) {
   weft_text_free(json);
 }
 
+static void check_timeout(weft_world* world) {
+  double seconds = 0;
+  require(weft_world_timeout(world, &seconds), "the world's limit");
+  expect(seconds == 60, "WEFT_TIMEOUT is 60 s by default");
+}
+
 static void body(weft_world* world, int rank, int size) {
   check_errors();
   check_names();
   check_join_options();
+  check_timeout(world);
   check_ranks(world, rank, size);
   check_groups(world, rank, size);
   check_report(world, rank);

@@ -35,6 +35,8 @@ weft_code weft_world_leave(weft_world* world, double timeout_seconds);
 weft_code weft_rank(const weft_world* world, int* rank);
 /* The number of ranks of the job. */
 weft_code weft_size(const weft_world* world, int* size);
+/* The limit of waits without their own, WEFT_TIMEOUT, for callers that wait in parts. */
+weft_code weft_world_timeout(const weft_world* world, double* seconds);
 
 /* The name of the host that rank `rank` runs on. */
 weft_code weft_world_host(const weft_world* world, int rank, char** host);

@@ -1,0 +1,110 @@
+"""Writes the C source of weft's compiled module, weft._native, from the headers of the C ABI.
+
+Usage: native_source.py INCLUDE_FOLDER OUTPUT.c
+
+The prototypes are the headers' own, so that there is no second list of them. The module uses Python's stable ABI: one
+compiled file serves CPython 3.9 and later."""
+
+import pathlib
+import re
+import sys
+
+import cffi
+
+# What the module has besides the C ABI: the destructor of DLPack capsules, which needs no interpreter's state beyond
+# the capsule itself; and callbacks.
+OWN_DECLARATIONS = """
+uintptr_t weft_python_capsule_destructor(int versioned);
+void weft_python_delete_managed(void* managed, int versioned);
+extern "Python" void weft_python_reduce(void* context, void* into, const void* from, int64_t count, weft_dtype dtype);
+extern "Python" weft_code weft_python_allocate(void* context, weft_dtype dtype, const int64_t* dims, size_t ndims,
+                                               weft_tensor** tensor);
+extern "Python" void weft_python_rule(void* context, const weft_rule_step* step, float* parameters,
+                                      const float* gradient, float* const* states, size_t count);
+extern "Python" void weft_python_observe(void* context, const weft_rendezvous_event* event);
+"""
+
+OWN_SOURCE = """
+#include "weft.h"
+
+/* The first members of DLPack's two structs, up to their deleters. */
+struct python_versioned {
+  uint32_t version[2];
+  void* context;
+  void (*deleter)(struct python_versioned*);
+};
+struct python_unversioned {
+  void* data;
+  int32_t device[2];
+  int32_t ndim;
+  uint32_t dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+  void* context;
+  void (*deleter)(struct python_unversioned*);
+};
+
+static void weft_python_delete_managed(void* managed, int versioned) {
+  if (versioned) {
+    struct python_versioned* self = (struct python_versioned*)managed;
+    if (self->deleter != NULL) self->deleter(self);
+  } else {
+    struct python_unversioned* self = (struct python_unversioned*)managed;
+    if (self->deleter != NULL) self->deleter(self);
+  }
+}
+
+/* A capsule that a consumer has taken has another name. */
+static void destroy_versioned(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+    weft_python_delete_managed(PyCapsule_GetPointer(capsule, "dltensor_versioned"), 1);
+}
+static void destroy_unversioned(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor"))
+    weft_python_delete_managed(PyCapsule_GetPointer(capsule, "dltensor"), 0);
+}
+static uintptr_t weft_python_capsule_destructor(int versioned) {
+  return (uintptr_t)(versioned ? destroy_versioned : destroy_unversioned);
+}
+"""
+
+
+def declarations(folder: pathlib.Path) -> str:
+    """The headers' declarations as cffi reads them, each header behind those that it includes."""
+    seen: set[str] = set()
+    parts: list[str] = []
+
+    def read(name: str) -> None:
+        if name in seen:
+            return
+        seen.add(name)
+        text = re.sub(r"/\*.*?\*/", "", (folder / name).read_text(), flags=re.S)
+        for included in re.findall(r'#include "([^"]+)"', text):
+            read(included)
+        text = re.sub(r"#ifdef __cplusplus\n.*?#else\n(.*?)#endif", r"\1", text, flags=re.S)
+        lines = []
+        for line in text.splitlines():
+            constant = re.match(r"#define (WEFT_[A-Z_]+) (\S.*)$", line)
+            if constant and constant[1] not in ("WEFT_C_BEGIN", "WEFT_C_END"):
+                # Numbers are written out, since arrays have their length; the rest is the compiler's to know.
+                value = constant[2]
+                lines.append(f"#define {constant[1]} {value if value.isdigit() else '...'}")
+            elif not line.startswith("#") and line not in ("WEFT_C_BEGIN", "WEFT_C_END"):
+                lines.append(line.replace(" WEFT_C_ENUM", ""))
+        parts.append("\n".join(lines))
+
+    read("weft.h")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    folder, output = pathlib.Path(sys.argv[1]), sys.argv[2]
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(folder) + OWN_DECLARATIONS)
+    ffi.set_source("weft._native", OWN_SOURCE)
+    ffi.emit_c_code(output)
+
+
+if __name__ == "__main__":
+    main()
