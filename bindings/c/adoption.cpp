@@ -127,14 +127,15 @@ weft_code weft_tensor_adopt_queued(weft_world* world, void* data, weft_dtype dty
 }
 
 weft_code weft_tensor_wrap_queued(void* data, weft_dtype dtype, const int64_t* dims, size_t ndims,
-                                  weft_unused_queue* queue, void* token, weft_tensor** tensor) {
+                                  int read_only, weft_unused_queue* queue, void* token,
+                                  weft_tensor** tensor) {
   constexpr auto kOperation = "wrap";
   return guarded([&] {
     auto& out = given(kOperation, "tensor", tensor);
     if (data == nullptr) weft::throw_error(weft::Code::bad_argument, kOperation, "data is NULL");
     out = own_foreign(nullptr, data, checked_dtype(kOperation, dtype),
-                      shape_of(kOperation, dims, ndims), false, given(kOperation, "queue", queue),
-                      token);
+                      shape_of(kOperation, dims, ndims), read_only != 0,
+                      given(kOperation, "queue", queue), token);
     return WEFT_CODE_OK;
   });
 }

@@ -216,8 +216,10 @@ static void check_wrapped_queue(void) {
   void* token = NULL;
   int found = 1;
   require(weft_unused_queue_new(&queue), "queue");
-  require(weft_tensor_wrap_queued(memory, WEFT_DTYPE_F32, &four, 1, queue, &token, &first), "wrap");
-  expect(info_of(first).memory == WEFT_MEMORY_WRAPPED && floats_of(first) == memory,
+  require(weft_tensor_wrap_queued(memory, WEFT_DTYPE_F32, &four, 1, 1, queue, &token, &first),
+          "wrap");
+  expect(info_of(first).memory == WEFT_MEMORY_WRAPPED && info_of(first).read_only &&
+             floats_of(first) == memory,
          "wrapped memory with an owner is wrapped");
   require(weft_tensor_share(first, &second), "share");
   require(weft_tensor_free(first), "free");

@@ -85,10 +85,11 @@ weft_code weft_tensor_adopt_queued(weft_world* world, void* data, weft_dtype dty
                                    const int64_t* dims, size_t ndims, weft_unused_queue* queue,
                                    void* token, weft_tensor** tensor);
 /* As weft_tensor_wrap, but the memory has an owner, who keeps it until `token` comes to `queue`:
- * once, when the tensor was freed and every operation that reads or writes it has ended. Needs no
- * world. */
+ * once, when the tensor was freed and every operation that uses it has ended. `read_only` is 1 for
+ * memory that can be put from but not into. Needs no world. */
 weft_code weft_tensor_wrap_queued(void* data, weft_dtype dtype, const int64_t* dims, size_t ndims,
-                                  weft_unused_queue* queue, void* token, weft_tensor** tensor);
+                                  int read_only, weft_unused_queue* queue, void* token,
+                                  weft_tensor** tensor);
 
 /* DLPack (dlpack.h has the structs): the form of version 1, and the one before it. */
 struct DLManagedTensorVersioned;
