@@ -1,0 +1,25 @@
+"""weft: an MPI-style runtime that moves tensors between ranks. docs/python.md of the project is its manual."""
+
+from . import collective, errors
+from ._memory import Tensor
+from .arrival import Arrival
+from .collective import Call, Collectives, Plan
+from .errors import (BadArgument, BadConfig, Bootstrap, Cancelled, Closed, DuplicateName, Error, Exhausted, Fenced,
+                     FlowOverrun, Forked, Mismatch, Partitioned, PathFailed, PeerFailed, PeerLeft, System, Timeout,
+                     UnderWay, Unreachable, WriterTaken)
+from .group import Group
+from .message import ANY_SOURCE, ANY_TAG, MessageInfo, MessageRequest, Messages
+from .published import PublishedReader, PublishedSlot, PublishedSpec
+from .rendezvous import Received, Rendezvous, RendezvousSpec
+from .signal import RemoteSignal, Signal
+from .slot import RemoteSlot, Request, Slot, SlotSpec
+from .world import World, array
+
+__all__ = [
+    "ANY_SOURCE", "ANY_TAG", "Arrival", "BadArgument", "BadConfig", "Bootstrap", "Call", "Cancelled", "Closed",
+    "Collectives", "DuplicateName", "Error", "Exhausted", "Fenced", "FlowOverrun", "Forked", "Group", "MessageInfo",
+    "MessageRequest", "Messages", "Mismatch", "Partitioned", "PathFailed", "PeerFailed", "PeerLeft", "Plan",
+    "PublishedReader", "PublishedSlot", "PublishedSpec", "Received", "RemoteSignal", "RemoteSlot", "Rendezvous",
+    "RendezvousSpec", "Request", "Signal", "Slot", "SlotSpec", "System", "Tensor", "Timeout", "UnderWay", "Unreachable",
+    "World", "WriterTaken", "array", "collective", "errors",
+]

@@ -1,0 +1,90 @@
+"""Waits that Ctrl-C ends.
+
+Python's handler of a signal runs between two calls of C, so the main thread waits in short parts. A wait that
+can't be taken up again after a timeout runs on a thread of its own instead, and the main thread waits for that."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import Any, Callable, TypeVar
+
+from ._native import lib
+
+Result = TypeVar("Result")
+
+#: The longest part of a wait: an interrupt is served within it.
+PART = 0.1
+TIMEOUT: int = lib.WEFT_CODE_TIMEOUT
+UNDER_WAY: int = lib.WEFT_CODE_UNDER_WAY
+
+_main = threading.main_thread().ident
+
+
+def in_parts(call: Callable[[float], int], timeout: float | None, default: float) -> int:
+    """Calls `call(seconds)` until it returns another code than a timeout's, or `timeout` has passed; None stands for
+    `default`. `call` must be one that a timeout leaves as it was."""
+    total = default if timeout is None else timeout
+    if total <= PART or threading.get_ident() != _main:
+        return call(total)
+    until = monotonic() + total
+    left = total
+    while True:
+        code = call(PART if left > PART else max(left, 0.0))
+        if code != TIMEOUT or left <= PART:
+            return code
+        left = until - monotonic()
+
+
+def first_part(timeout: float | None) -> float:
+    """The part to begin with, for a call that goes on by rest() if that was not enough."""
+    return PART if timeout is None or timeout > PART else timeout
+
+
+def rest(call: Callable[[float], int], timeout: float | None, default: float, code: int) -> int:
+    """Goes on after a first part that has returned `code`."""
+    total = default if timeout is None else timeout
+    if code != TIMEOUT or total <= PART:
+        return code
+    return in_parts(call, total - PART, default)
+
+
+def on_thread(call: Callable[[], Result], undo: Callable[[Result], Any] | None = None) -> Result:
+    """Runs a control call whose wait can't be divided. If Ctrl-C ends the wait, the call goes on to its own end, as after a
+    timeout, and `undo` then frees what it returns."""
+    if threading.get_ident() != _main:
+        return call()
+    lock = threading.Lock()
+    done = threading.Event()
+    results: list[Result] = []
+    failures: list[BaseException] = []
+    abandoned = False
+
+    def run() -> None:
+        try:
+            result = call()
+        except BaseException as error:
+            failures.append(error)
+        else:
+            with lock:
+                results.append(result)
+                late = abandoned
+            if late and undo is not None:
+                undo(result)
+        done.set()
+
+    threading.Thread(target=run, name="weft call", daemon=True).start()
+    try:
+        while not done.wait(PART):
+            pass
+    except BaseException:
+        with lock:
+            abandoned = True
+            late = bool(results)
+        if late and undo is not None:
+            undo(results[0])
+        raise
+    if failures:
+        # Without the thread's frames, which would keep this call's objects alive.
+        raise failures[0].with_traceback(None)
+    return results[0]

@@ -1,0 +1,81 @@
+"""Group: some ranks of a world, and the survivors' agreement after a death."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterable
+
+from . import _handles, _waits
+from ._native import ffi, lib
+from .errors import check
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Group:
+    """Ranks of a world in an order. May be used by several threads."""
+
+    def __init__(self, world: World, pointer: Any) -> None:
+        self._world = world
+        self._group = pointer
+
+    def __del__(self) -> None:
+        if not _handles.exiting:
+            lib.weft_group_free(self._group)
+
+    def _number(self, call: Any, kind: str = "int*") -> int:
+        out = ffi.new(kind)
+        check(call(self._group, out))
+        return int(out[0])
+
+    @property
+    def rank(self) -> int:
+        """This rank's place in the group, from 0; -1 if it is not a member."""
+        return self._number(lib.weft_group_rank)
+
+    @property
+    def size(self) -> int:
+        return self._number(lib.weft_group_size)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The members' ranks in the world, by place."""
+        out = ffi.new("int**")
+        check(lib.weft_group_members(self._group, out))
+        return tuple(out[0][0:self.size])
+
+    def place_of(self, rank: int) -> int:
+        """The place of a rank of the world; -1 if it is not a member."""
+        out = ffi.new("int*")
+        check(lib.weft_group_place_of(self._group, rank, out))
+        return int(out[0])
+
+    @property
+    def epoch(self) -> int:
+        """The number of shrinks between the world's group and this one."""
+        return self._number(lib.weft_group_epoch, "uint32_t*")
+
+    @property
+    def id(self) -> int:
+        """Equal for groups with the same members, order and epoch, and only for those."""
+        return self._number(lib.weft_group_id, "uint64_t*")
+
+    def subset(self, places: Iterable[int]) -> Group:
+        """The group of the members at `places`, in this order. Each of them calls it with equal arguments."""
+        array = ffi.new("int[]", list(places))
+        out = ffi.new("weft_group**")
+        check(lib.weft_group_subset(self._group, array, len(array), out))
+        return Group(self._world, out[0])
+
+    def shrink(self, timeout: float | None = None) -> Group:
+        """Agrees with the other members on the survivors: each of them gets the same group."""
+
+        def call() -> Any:
+            out = ffi.new("weft_group**")
+            check(lib.weft_group_shrink(self._group, -1.0 if timeout is None else timeout, out))
+            return out[0]
+
+        return Group(self._world, _waits.on_thread(call, lib.weft_group_free))
+
+    def __repr__(self) -> str:
+        return f"weft.Group{self.members}"
