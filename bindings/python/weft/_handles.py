@@ -6,11 +6,16 @@ depends on it."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from ._native import ffi
 from .errors import BadArgument, Closed, check
+
+
+Self = TypeVar("Self", bound="Owner")
 
 
 class Node:
@@ -24,11 +29,10 @@ class Node:
         self.free = free
         self.parent = parent
         self.line = line if line is not None else Line()
-        self.dependents = 0
+        self.dependents: set[Node] = set()
         self.dropped = False
         self.name = name
-        if parent is not None:
-            parent.dependents += 1
+        (_roots if parent is None else parent.dependents).add(self)
 
     def drop(self) -> None:
         """Frees the handle, now or when the last that depends on it is freed. May be called by the garbage collector
@@ -38,20 +42,12 @@ class Node:
         self.dropped = True
         self.line.free_soon(self)
 
-    def free_now(self) -> None:
+    def free_if_dropped(self) -> None:
         """With the line held."""
-        if not self.dropped or self.dependents or self.pointer == ffi.NULL:
-            return
-        pointer, self.pointer = self.pointer, ffi.NULL
-        self.free(pointer)
-        parent, self.parent = self.parent, None
-        if parent is not None:
-            parent.dependents -= 1
-            if parent.dropped:
-                if parent.line is self.line:
-                    parent.free_now()
-                else:
-                    parent.line.free_soon(parent)
+        if self.dropped and not self.dependents and self.pointer != ffi.NULL:
+            pointer, self.pointer = self.pointer, ffi.NULL
+            self.free(pointer)
+            self._leave_parent()
 
     def close(self, operation: str) -> None:
         """Frees the handle at the user's wish, who gets its failure. Twice is once."""
@@ -59,17 +55,41 @@ class Node:
             return
         with Use(self.line, operation):
             if self.dependents:
-                raise BadArgument(f"{self.dependents} handles of {self.name or 'it'} are still open",
-                                  operation=operation, hint="close or drop its requests, arrivals and plans first")
-            pointer = self.pointer
-            check(self.free(pointer))
+                raise BadArgument(f"{len(self.dependents)} handles of {self.name} are still open", operation=operation,
+                                  hint="close or drop its requests, arrivals and plans first")
+            check(self.free(self.pointer))
             self.pointer = ffi.NULL
             self.dropped = True
-            parent, self.parent = self.parent, None
-            if parent is not None:
-                parent.dependents -= 1
-                if parent.dropped:
-                    parent.line.free_soon(parent)
+            self._leave_parent()
+
+    def _leave_parent(self) -> None:
+        parent, self.parent = self.parent, None
+        if parent is None:
+            _roots.discard(self)
+            return
+        parent.dependents.discard(self)
+        if parent.dropped:
+            if parent.line is self.line:
+                parent.free_if_dropped()
+            else:
+                parent.line.free_soon(parent)
+
+    def end(self) -> bool:
+        """At the interpreter's exit: frees the handle behind all that depend on it. False if a thread's call still uses
+        one of them."""
+        free = all([node.end() for node in list(self.dependents)])
+        if not free or not self.line.lock.acquire(False):
+            return False
+        try:
+            self.dropped = True
+            self.free_if_dropped()
+        finally:
+            self.line.lock.release()
+        return True
+
+
+#: Handles that were made from no other: worlds, and readers outside a job.
+_roots: set[Node] = set()
 
 
 class Line:
@@ -89,7 +109,7 @@ class Line:
         while self.waiting and self.lock.acquire(False):
             try:
                 while self.waiting:
-                    self.waiting.pop().free_now()
+                    self.waiting.pop().free_if_dropped()
             finally:
                 self.lock.release()
 
@@ -131,6 +151,12 @@ class Owner:
     def closed(self) -> bool:
         return self._node.dropped
 
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __del__(self) -> None:
         node = getattr(self, "_node", None)
         if node is not None and not exiting:
@@ -142,19 +168,21 @@ class Owner:
         return self._node.pointer
 
 
-#: True from the interpreter's exit on: the process's end then frees everything, and tells the peers.
+#: True from the interpreter's exit on: what is dropped later is not freed, since its owner is.
 exiting = False
+#: Control calls that Ctrl-C has left to themselves, and that still run.
+abandoned: set[object] = set()
 
 
 def _exit() -> None:
+    """Leaves each world at once, as the end of a C++ program does, and lets the launcher know that this process ends in
+    order."""
     global exiting
     exiting = True
+    if abandoned:
+        return
+    for node in list(_roots):
+        node.end()
 
 
-def install_exit() -> None:
-    import atexit
-
-    atexit.register(_exit)
-
-
-install_exit()
+atexit.register(_exit)

@@ -9,6 +9,7 @@ import threading
 from time import monotonic
 from typing import Any, Callable, TypeVar
 
+from . import _handles
 from ._native import lib
 
 Result = TypeVar("Result")
@@ -72,6 +73,7 @@ def on_thread(call: Callable[[], Result], undo: Callable[[Result], Any] | None =
             if late and undo is not None:
                 undo(result)
         done.set()
+        _handles.abandoned.discard(done)
 
     threading.Thread(target=run, name="weft call", daemon=True).start()
     try:
@@ -80,6 +82,8 @@ def on_thread(call: Callable[[], Result], undo: Callable[[Result], Any] | None =
     except BaseException:
         with lock:
             abandoned = True
+            if not done.is_set():
+                _handles.abandoned.add(done)
             late = bool(results)
         if late and undo is not None:
             undo(results[0])

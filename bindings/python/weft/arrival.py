@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from types import TracebackType
 from typing import Any
 
 from . import _memory
@@ -99,12 +98,8 @@ class Arrival(Owner):
 
     close = release
 
-    def __enter__(self) -> Arrival:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        if kind is not None and self._lent() is not None:
+    def __exit__(self, *failure: object) -> None:
+        if failure[0] is not None and self._lent() is not None:
             return  # the arrays of the frames that failed let it go
         self.release()
 

@@ -274,13 +274,6 @@ class Collectives(Owner):
 
         return objects.scatter(self, values, root, timeout)
 
-    def __enter__(self) -> Collectives:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._interrupted = None
-        self.close()
-
     def close(self) -> None:
         """Closes the group. Refused while a plan of it is held."""
         interrupted, self._interrupted = self._interrupted, None
@@ -333,9 +326,3 @@ class Plan(Owner, Waitable):
 
     def __await__(self) -> Generator[Any, None, None]:
         return self.ended().__await__()
-
-    def __enter__(self) -> Plan:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

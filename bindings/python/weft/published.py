@@ -111,12 +111,6 @@ class PublishedSlot(Owner):
         check(lib.weft_published_slot_also_needs(self._pointer("also_needs"), array, len(array),
                                                  _enums.NEEDED(needed, "also_needs")))
 
-    def __enter__(self) -> PublishedSlot:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class PublishedReader(Owner, Waitable):
     """A reader's end of a published slot. One thread at a time."""
@@ -194,12 +188,6 @@ class PublishedReader(Owner, Waitable):
         array = ranks_of(ranks)
         check(lib.weft_published_reader_also_needs(self._pointer("also_needs"), array, len(array),
                                                    _enums.NEEDED(needed, "also_needs")))
-
-    def __enter__(self) -> PublishedReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def wait_any(world: World, handles: Sequence[Any], timeout: float | None) -> int:

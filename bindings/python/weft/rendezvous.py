@@ -169,12 +169,6 @@ class Rendezvous(Owner):
         """Ends a request that a timeout left alive."""
         check(lib.weft_rendezvous_cancel(self._pointer("cancel"), source, key.encode(), step))
 
-    def __enter__(self) -> Rendezvous:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _received(count: int) -> Any:
     out = ffi.new("weft_received[]", count)

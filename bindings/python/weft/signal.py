@@ -63,12 +63,6 @@ class Signal(Owner, Waitable):
         array = ranks_of(ranks)
         check(lib.weft_signal_also_needs(self._pointer("also_needs"), array, len(array)))
 
-    def __enter__(self) -> Signal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class RemoteSignal(Owner):
     """The signal of another rank, `RemoteSignal.attach(world, owner, name)`."""
@@ -128,9 +122,3 @@ class RemoteSignal(Owner):
         request = slot.put_start(tensor, until="delivered")
         request.wait(timeout)
         self.add(amount)
-
-    def __enter__(self) -> RemoteSignal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -175,12 +175,6 @@ class Slot(Owner, Waitable):
             check(lib.weft_slot_allocate_with(self._pointer("allocate_with"), lib.weft_python_allocate, made.context))
         self._allocator = made
 
-    def __enter__(self) -> Slot:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"weft.Slot({self.spec.name!r}{', closed' if self.closed else ''})"
 
@@ -254,12 +248,6 @@ class RemoteSlot(Owner):
     def use_queue_pair(self, index: int) -> None:
         """Pins this slot's puts to a queue pair. Only before the first put."""
         check(lib.weft_remote_slot_use_queue_pair(self._pointer("use_queue_pair"), index))
-
-    def __enter__(self) -> RemoteSlot:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"weft.RemoteSlot({self.spec.name!r} of rank {self.owner}{', closed' if self.closed else ''})"

@@ -218,7 +218,11 @@ class World:
         pointer = self._node.pointer
 
         def call() -> None:
-            check(lib.weft_world_leave(pointer, timeout))
+            try:
+                check(lib.weft_world_leave(pointer, timeout))
+            finally:
+                # Freed now, or when the last handle of the world is.
+                self._node.drop()
 
         _waits.on_thread(call)
 
@@ -239,6 +243,7 @@ class World:
             self._left = True
             _joined.discard(self)
             lib.weft_world_leave(self._node.pointer, 0.0)
+            self._node.drop()
 
     def __del__(self) -> None:
         node = getattr(self, "_node", None)
