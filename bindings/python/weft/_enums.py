@@ -12,8 +12,8 @@ class Names:
     """The values of one enumeration: `Names("weft_flow", "WEFT_FLOW_")("credits")`."""
 
     def __init__(self, enumeration: str, prefix: str) -> None:
-        relements: dict[str, int] = ffi.typeof(enumeration).relements
-        self.values = {name[len(prefix):].lower(): value for name, value in relements.items()}
+        elements: dict[int, str] = ffi.typeof(enumeration).elements
+        self.values = {name[len(prefix):].lower(): value for value, name in sorted(elements.items())}
         self.names = {value: name for name, value in self.values.items()}
         self.what = enumeration[len("weft_"):]
 

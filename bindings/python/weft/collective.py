@@ -209,7 +209,10 @@ class Collectives(Owner):
             except KeyboardInterrupt:
                 self._interrupted = plan
                 raise
-        # A call that has not ended ends its group here.
+            except BaseException:
+                # A call that has not ended ends its group here. The exception's frames hold the plan itself.
+                plan._node.drop()
+                raise
         plan.close()
 
     def barrier(self, timeout: float | None = None) -> None:

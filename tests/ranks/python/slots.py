@@ -230,6 +230,7 @@ def a_slot_is_for_one_thread_at_a_time(job):
         slot._lock.release()
     expect_error(weft.BadArgument, "another thread", lambda: slot.wait(0), "a second thread's wait")
     expect_error(weft.BadArgument, "another thread", slot.close, "a second thread's close")
+    job.meet()  # nothing has come so far
     remote.put(np.zeros((4, 8), np.float32))
     thread.join(SECONDS)
     expect(len(other) == 1, "the first thread's wait goes on")

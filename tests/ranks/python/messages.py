@@ -1,0 +1,56 @@
+"""Bodies of the conformance suite for messages."""
+
+import numpy as np
+import weft
+from job import SECONDS, expect, expect_error
+
+
+def messages_are_taken_by_source_and_tag(job):
+    messages = job.world.messages
+    small, large = job.world.array(4), job.world.array(100_000)
+    small[:], large[:] = job.rank, job.rank + 0.5
+    sent = [messages.isend(job.next, 7, large), messages.isend(job.next, 8, small)]
+    into = job.world.array(100_000)
+    info = messages.recv(job.last, 8, into, SECONDS)
+    expect((info.source, info.tag, info.bytes) == (job.last, 8, 16) and (into[:4] == job.last).all(), "a tag is taken")
+    info = messages.probe(weft.ANY_SOURCE, weft.ANY_TAG, SECONDS)
+    expect((info.source, info.tag, info.bytes) == (job.last, 7, 400_000), "a message is probed")
+    info = messages.recv(weft.ANY_SOURCE, (6, 6), into, SECONDS)
+    expect(info.tag == 7 and (into == job.last + 0.5).all(), "bits of a tag are taken")
+    messages.wait_all(sent, SECONDS)
+    expect(messages.wait_any(sent, SECONDS) in (0, 1), "a request that has ended is named")
+    expect(messages.iprobe(weft.ANY_SOURCE, weft.ANY_TAG) is None, "nothing is left")
+
+
+def arrays_of_others_are_sent_too(job):
+    messages = job.world.messages
+    for count in (3, 50_000):
+        values = np.arange(count, dtype=np.int64) + job.rank
+        into = np.zeros(count, np.int64)
+        info = messages.sendrecv(job.next, 1, values, job.last, 1, into, SECONDS)
+        expect(info.bytes == 8 * count and (into == np.arange(count) + job.last).all(), "numpy's memory crosses")
+    request = messages.isend(job.next, 2, np.full(50_000, 3.0))  # the array is dropped while it is sent
+    received = np.zeros(50_000)
+    messages.recv(job.last, 2, received, SECONDS)
+    request.wait(SECONDS)
+    expect((received == 3).all(), "an array that is dropped while it is sent is kept")
+
+
+def receives_end_by_time_and_by_cancel(job):
+    messages = job.world.messages
+    into = job.world.array(4)
+    expect_error(weft.Timeout, "", lambda: messages.recv(job.last, 5, into, 0.02), "no message")
+    expect_error(weft.Timeout, "", lambda: messages.recv(job.last, 5, into, 0.15), "no message for a while")
+    request = messages.irecv(job.last, 5, into)
+    expect(not request.test(), "nothing came")
+    request.cancel()
+    expect_error(weft.Cancelled, "", lambda: request.wait(SECONDS), "a receive that was cancelled")
+    messages.irecv(job.last, 5, into).close()
+    job.meet()
+    messages.send(job.next, 5, np.zeros(9, np.float32), SECONDS)
+    expect_error(weft.Mismatch, "", lambda: messages.recv(job.last, 5, into, SECONDS), "a larger message")
+    messages.send(job.next, 5, np.full(2, 8, np.float32), SECONDS)
+    expect(messages.recv(job.last, 5, into, SECONDS).bytes == 8 and into[0] == 8, "a smaller message")
+
+
+BODIES = [messages_are_taken_by_source_and_tag, arrays_of_others_are_sent_too, receives_end_by_time_and_by_cancel]
