@@ -59,7 +59,7 @@ def dims_of(shape: Any, operation: str) -> Any:
     """A shape as the C ABI takes it: an int64_t[]."""
     try:
         dims = (int(shape),) if isinstance(shape, (int, numpy.integer)) else tuple(int(dim) for dim in shape)
-    except TypeError:
+    except (TypeError, ValueError):
         raise bad_argument(operation, f"{shape!r} is no shape", "give the dimensions, as (2, 3)") from None
     if len(dims) > MAX_DIMS:
         raise bad_argument(operation, f"{len(dims)} dimensions", f"at most {MAX_DIMS}: reshape it")

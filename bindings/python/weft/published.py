@@ -10,7 +10,7 @@ from ._handles import Line, Node, Owner, Use, busy
 from ._memory import Tensor
 from ._native import ffi, lib
 from .arrival import Arrival
-from .errors import bad_argument, check
+from .errors import Timeout, bad_argument, check
 from .slot import Request, Slot, SlotSpec, Waitable, spec_from
 from .world import int_from, ranks_of
 
@@ -173,8 +173,17 @@ class PublishedReader(Owner, Waitable):
 
     async def viewed(self, timeout: float | None = None) -> Arrival:
         """view() for asyncio."""
-        await self._wait_in_loop(lambda: self.ready, timeout)
-        return self.view(0.0)
+        found: list[Arrival] = []
+
+        def viewed() -> bool:
+            if self.ready:
+                try:
+                    found.append(self.view(0.0))
+                except Timeout:  # the version is being read from the owner
+                    return False
+            return bool(found)
+
+        return found[0] if await self._wait_in_loop(viewed, timeout) else self.view(0.0)
 
     def __await__(self) -> Generator[Any, None, Arrival]:
         return self.viewed().__await__()
