@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from .. import _dtypes, _handles, _memory, _waits
+from .. import _dtypes, _memory, _waits
 from .._handles import Node, Owner, Use
 from .._memory import Tensor, new_tensor
 from .._native import ffi, lib
@@ -206,9 +206,18 @@ class Reader(Owner):
         self._pull(lib.weft_reader_pull_newer, timeout)
 
     def _pull(self, call: Any, timeout: float | None) -> None:
-        with Use(self._node.line, "pull"):
-            pointer = self._pointer("pull")
-            check(_waits.in_parts(lambda seconds: call(pointer, seconds), timeout, _READER_TIMEOUT))
+        if timeout is not None:
+            with Use(self._node.line, "pull"):
+                pointer = self._pointer("pull")
+                check(_waits.in_parts(lambda seconds: call(pointer, seconds), timeout, timeout))
+            return
+
+        # The reader's own limit is known to C alone. After Ctrl-C the reader is in use until the call ends.
+        def pull() -> None:
+            with Use(self._node.line, "pull"):
+                check(call(self._pointer("pull"), -1.0))
+
+        _waits.on_thread(pull)
 
     @property
     def version(self) -> int:
@@ -241,7 +250,3 @@ class Reader(Owner):
                                               self._pointer("statistics"))
         return found
 
-
-#: A reader has no world to ask for WEFT_TIMEOUT.
-_READER_TIMEOUT = 60.0
-assert _handles
