@@ -4,9 +4,29 @@ from . import collective, errors
 from ._memory import Tensor
 from .arrival import Arrival
 from .collective import Call, Collectives, Plan
-from .errors import (BadArgument, BadConfig, Bootstrap, Cancelled, Closed, DuplicateName, Error, Exhausted, Fenced,
-                     FlowOverrun, Forked, Mismatch, Partitioned, PathFailed, PeerFailed, PeerLeft, System, Timeout,
-                     UnderWay, Unreachable, WriterTaken)
+from .errors import (
+                     BadArgument,
+                     BadConfig,
+                     Bootstrap,
+                     Cancelled,
+                     Closed,
+                     DuplicateName,
+                     Error,
+                     Exhausted,
+                     Fenced,
+                     FlowOverrun,
+                     Forked,
+                     Mismatch,
+                     Partitioned,
+                     PathFailed,
+                     PeerFailed,
+                     PeerLeft,
+                     System,
+                     Timeout,
+                     UnderWay,
+                     Unreachable,
+                     WriterTaken,
+)
 from .group import Group
 from .message import ANY_SOURCE, ANY_TAG, MessageInfo, MessageRequest, Messages
 from .published import PublishedReader, PublishedSlot, PublishedSpec

@@ -64,7 +64,7 @@ class Reduce(Callback):
         self.forget()
 
 
-@ffi.def_extern(name="weft_python_allocate")
+@ffi.def_extern(name="weft_python_allocate")  # type: ignore[misc]
 def _allocate(context: Any, dtype: int, dims: Any, ndims: int, tensor: Any) -> int:
     callback = Callback.of(context)
     try:
@@ -81,7 +81,7 @@ def _allocate(context: Any, dtype: int, dims: Any, ndims: int, tensor: Any) -> i
         return _enums.CODE.values["exhausted"]
 
 
-@ffi.def_extern(name="weft_python_reduce")
+@ffi.def_extern(name="weft_python_reduce")  # type: ignore[misc]
 def _reduce(context: Any, into: Any, from_: Any, count: int, dtype: int) -> None:
     callback = Callback.of(context)
     try:
@@ -90,7 +90,7 @@ def _reduce(context: Any, into: Any, from_: Any, count: int, dtype: int) -> None
         callback.failure = error
 
 
-@ffi.def_extern(name="weft_python_observe")
+@ffi.def_extern(name="weft_python_observe")  # type: ignore[misc]
 def _observe(context: Any, event: Any) -> None:
     callback = Callback.of(context)
     try:

@@ -47,7 +47,8 @@ def capsule(tensor: Any, versioned: bool) -> Any:
         out = ffi.new("struct DLManagedTensor**")
         code = lib.weft_tensor_to_dlpack_unversioned(tensor, out)
         if code == lib.WEFT_CODE_BAD_ARGUMENT:
-            raise BufferError("the memory is read-only, which only DLPack 1 can say: ask by max_version=(1, 0), or copy it")
+            raise BufferError("the memory is read-only, which only DLPack 1 can say: "
+                              "ask by max_version=(1, 0), or copy it")
         check(code)
     return _new(int(ffi.cast("uintptr_t", out[0])), _NAMES[versioned], _DESTRUCTORS[versioned])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy
@@ -21,10 +22,9 @@ BF16 = NAMES.index("bf16")
 def _ml_bfloat16() -> Any:
     """numpy's bfloat16 by ml_dtypes where that is installed, else None."""
     try:
-        import ml_dtypes  # type: ignore[import-not-found, unused-ignore]
+        return numpy.dtype(importlib.import_module("ml_dtypes").bfloat16)
     except ImportError:
         return None
-    return numpy.dtype(ml_dtypes.bfloat16)
 
 
 ML_BF16 = _ml_bfloat16()

@@ -7,13 +7,11 @@ depends on it."""
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 from typing import Any, Callable, TypeVar
 
 from ._native import ffi
 from .errors import BadArgument, Closed, check
-
 
 Self = TypeVar("Self", bound="Owner")
 

@@ -202,8 +202,8 @@ def _not_contiguous(operation: str) -> Exception:
 
 
 def tensor_of(value: Any, operation: str, writable: bool = False) -> Tensor:
-    """The tensor of any object that has memory. Memory of others is wrapped: weft copies it once more, and keeps the object
-    until it needs it no more."""
+    """The tensor of any object that has memory. Memory of others is wrapped: weft copies it once more, and keeps the
+    object until it needs it no more."""
     if isinstance(value, Tensor):
         found = value
     elif not isinstance(value, numpy.ndarray) and hasattr(value, "__dlpack__"):

@@ -22,16 +22,16 @@ UNDER_WAY: int = lib.WEFT_CODE_UNDER_WAY
 _main = threading.main_thread().ident
 
 
-def in_parts(call: Callable[[float], int], timeout: float | None, default: float) -> int:
+def in_parts(call: Callable[[float], Any], timeout: float | None, default: float) -> int:
     """Calls `call(seconds)` until it returns another code than a timeout's, or `timeout` has passed; None stands for
     `default`. `call` must be one that a timeout leaves as it was."""
     total = default if timeout is None else timeout
     if total <= PART or threading.get_ident() != _main:
-        return call(total)
+        return int(call(total))
     until = monotonic() + total
     left = total
     while True:
-        code = call(PART if left > PART else max(left, 0.0))
+        code = int(call(PART if left > PART else max(left, 0.0)))
         if code != TIMEOUT or left <= PART:
             return code
         left = until - monotonic()
@@ -42,7 +42,7 @@ def first_part(timeout: float | None) -> float:
     return PART if timeout is None or timeout > PART else timeout
 
 
-def rest(call: Callable[[float], int], timeout: float | None, default: float, code: int) -> int:
+def rest(call: Callable[[float], Any], timeout: float | None, default: float, code: int) -> int:
     """Goes on after a first part that has returned `code`."""
     total = default if timeout is None else timeout
     if code != TIMEOUT or total <= PART:
@@ -51,8 +51,8 @@ def rest(call: Callable[[float], int], timeout: float | None, default: float, co
 
 
 def on_thread(call: Callable[[], Result], undo: Callable[[Result], Any] | None = None) -> Result:
-    """Runs a control call whose wait can't be divided. If Ctrl-C ends the wait, the call goes on to its own end, as after a
-    timeout, and `undo` then frees what it returns."""
+    """Runs a control call whose wait can't be divided. If Ctrl-C ends the wait, the call goes on to its own end, as
+    after a timeout, and `undo` then frees what it returns."""
     if threading.get_ident() != _main:
         return call()
     lock = threading.Lock()

@@ -36,8 +36,8 @@ class _Lent(Tensor):
 class Arrival(Owner):
     """A tensor in a slot's buffer, or a version of a published slot. Letting it go returns the buffer.
 
-    As a context manager it is let go at the end. An array of it that still lives then is a BufferError. An arrival that is
-    dropped is let go when its last array is."""
+    As a context manager it is let go at the end. An array of it that still lives then is a BufferError. An arrival that
+    is dropped is let go when its last array is."""
 
     def __init__(self, slot: Any, pointer: Any) -> None:
         node = slot._node
@@ -54,7 +54,8 @@ class Arrival(Owner):
 
     @property
     def tensor(self) -> Tensor:
-        """The tensor itself, read-only; by DLPack also without numpy. Of a dynamic slot it stays as long as it lives."""
+        """The tensor itself, read-only; by DLPack also without numpy. Of a dynamic slot it stays as long as it
+        lives."""
         found: Tensor | None = self._lent()
         if found is None:
             out = ffi.new("weft_tensor**")

@@ -62,7 +62,8 @@ class Call:
         """The struct for a group of `size` ranks."""
         for length in self._lengths:
             if length != size:
-                raise bad_argument(self.kind, f"{length} counts for {size} ranks", "give one for each rank of the group")
+                raise bad_argument(self.kind, f"{length} counts for {size} ranks",
+                                   "give one for each rank of the group")
         return self._call
 
     def _check(self, code: int) -> None:
@@ -198,7 +199,8 @@ class Collectives(Owner):
         return Plan(self, out[0], call)
 
     def run(self, call: Call, timeout: float | None = None) -> None:
-        """Runs a call once. Timeout ends the group. Ctrl-C leaves the call under way, which the next run() waits for first."""
+        """Runs a call once. Timeout ends the group. Ctrl-C leaves the call under way, which the next run() waits for
+        first."""
         with Use(self._node.line, call.kind):
             if self._interrupted is not None:
                 self._interrupted._wait_held(timeout)
@@ -253,14 +255,16 @@ class Collectives(Owner):
         self.run(scan(input, out, op, **options), timeout)
 
     def settle(self, timeout: float | None = None) -> None:
-        """Waits until no other rank can touch the tensors of ended calls: after an error that says that tensors stay lent."""
+        """Waits until no other rank can touch the tensors of ended calls: after an error that says that tensors stay
+        lent."""
         with Use(self._node.line, "settle"):
             pointer = self._pointer("settle")
             check(_waits.in_parts(lambda seconds: lib.weft_collectives_settle(pointer, seconds), timeout,
                                   self._world.timeout))
 
     def broadcast_object(self, value: Any = None, root: int = 0, timeout: float | None = None) -> Any:
-        """The root's object on every rank, by pickle: only between ranks that trust each other, which those of a job do."""
+        """The root's object on every rank, by pickle: only between ranks that trust each other, which those of a job
+        do."""
         from . import objects
 
         return objects.broadcast(self, value, root, timeout)
@@ -295,7 +299,8 @@ class Plan(Owner, Waitable):
         self._node = Node(pointer, lib.weft_plan_free, group._node, group._node.line, "the plan")
 
     def start(self) -> None:
-        """Begins the operation: its tensors are lent to weft until it has ended. Up to 4 plans of a group may be under way."""
+        """Begins the operation: its tensors are lent to weft until it has ended. Up to 4 plans of a group may be under
+        way."""
         with Use(self._node.line, "start"):
             check(lib.weft_plan_start(self._pointer("start")))
 

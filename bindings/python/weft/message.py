@@ -54,8 +54,8 @@ class Messages:
     """Sends and receives between any two ranks: World.messages. A message is the bytes of one array and a tag.
 
     A receive takes the tags that equal its own, or, by a pair (value, mask), those that equal `value` in every bit of
-    `mask`. Of the messages from one rank a receive takes the first sent that matches. Messages make progress only inside
-    calls that wait or test. One thread of a world at a time; another's call raises BadArgument."""
+    `mask`. Of the messages from one rank a receive takes the first sent that matches. Messages make progress only
+    inside calls that wait or test. One thread of a world at a time; another's call raises BadArgument."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -64,12 +64,12 @@ class Messages:
         self._received = _info()
 
     def send(self, to: int, tag: int, tensor: Any, timeout: float | None = None) -> None:
-        """Sends an array and returns when it may be written again. After Timeout it goes on by itself if the receiver knows
-        of it already; its memory is kept until then."""
+        """Sends an array and returns when it may be written again. After Timeout it goes on by itself if the receiver
+        knows of it already; its memory is kept until then."""
         if not self._lock.acquire(False):
             raise busy("send")
         try:
-            base = tensor.base if type(tensor) is ndarray else None
+            base: Any = tensor.base if type(tensor) is ndarray else None
             if type(base) is not Tensor or base._whole() is not tensor:
                 base = _memory.tensor_of(tensor, "send")
             # Without a wait a message that fits into the receiver's ring is sent; one that does not is not offered.
@@ -96,7 +96,7 @@ class Messages:
         if not self._lock.acquire(False):
             raise busy("recv")
         try:
-            base = into.base if type(into) is ndarray else None
+            base: Any = into.base if type(into) is ndarray else None
             if type(base) is not Tensor or base._whole() is not into:
                 base = _memory.tensor_of(into, "recv", writable=True)
             value, mask = tag if isinstance(tag, tuple) else (tag, _EXACT)
@@ -209,8 +209,8 @@ class MessageRequest(Owner, Waitable):
         return _told(info)
 
     def cancel(self) -> None:
-        """Cancels a receive that no message has matched, or a send that has not left this rank. BadArgument: wait for it
-        instead."""
+        """Cancels a receive that no message has matched, or a send that has not left this rank. BadArgument: wait for
+        it instead."""
         with Use(self._node.line, "cancel"):
             code = lib.weft_message_request_cancel(self._pointer("cancel"))
             if code != lib.WEFT_CODE_CANCELLED:

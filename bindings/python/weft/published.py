@@ -81,8 +81,8 @@ class PublishedSlot(Owner):
         self.spec, _ = spec_from(lib.weft_published_slot_get_info, pointer)
 
     def next(self, timeout: float | None = None) -> Tensor:
-        """The buffer to fill for the next version, until publish(): a Tensor, `.array` of which is numpy's. Waits while every
-        buffer is viewed."""
+        """The buffer to fill for the next version, until publish(): a Tensor, `.array` of which is numpy's. Waits while
+        every buffer is viewed."""
         out = ffi.new("weft_tensor**")
         with Use(self._node.line, "next"):
             pointer = self._pointer("next")
@@ -123,9 +123,9 @@ class PublishedReader(Owner, Waitable):
         self.spec, self.owner = spec_from(lib.weft_published_reader_get_info, pointer)
 
     def view(self, timeout: float | None = None, *, runs: Sequence[tuple[int, int]] | None = None) -> Arrival:
-        """Waits for a version newer than the last one seen here, and views the newest where it lies. With `runs`, pairs of a
-        first element and a count, a reader that can't load the owner's memory gets their elements alone, one run behind the
-        other; another gets the whole slot."""
+        """Waits for a version newer than the last one seen here, and views the newest where it lies. With `runs`, pairs
+        of a first element and a count, a reader that can't load the owner's memory gets their elements alone, one run
+        behind the other; another gets the whole slot."""
         out = ffi.new("weft_arrival**")
         with Use(self._node.line, "view"):
             pointer = self._pointer("view")
@@ -140,8 +140,8 @@ class PublishedReader(Owner, Waitable):
             return Arrival(self, out[0])
 
     def get(self, into: Any, timeout: float | None = None) -> None:
-        """Copies the same version into an array of the slot's shape. After Timeout the array stays lent until the next view or
-        get."""
+        """Copies the same version into an array of the slot's shape. After Timeout the array stays lent until the next
+        view or get."""
         tensor = _memory.tensor_of(into, "get", writable=True)
         with Use(self._node.line, "get"):
             pointer = self._pointer("get")
@@ -229,4 +229,5 @@ def wait_any(world: World, handles: Sequence[Any], timeout: float | None) -> int
         for line in held:
             line.lock.release()
             line.free_waiting()
-    return sum(places, [])[out[0]]
+    ordered: list[int] = sum(places, [])
+    return ordered[int(out[0])]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RendezvousSpec:
-    """The properties of a rendezvous. `name` and `message_bytes` are equal on every rank; the limits are this rank's own.
-    0 stands for weft's default."""
+    """The properties of a rendezvous. `name` and `message_bytes` are equal on every rank; the limits are this rank's
+    own. 0 stands for weft's default."""
 
     name: str = "default"
     max_parked_bytes: int = 0
@@ -53,8 +53,8 @@ class Received:
 
 
 class Rendezvous(Owner):
-    """The exchange between all ranks, or the members of a group: Rendezvous.open(). Any thread may use it, except to close
-    it. A tensor's name is a key of 1 to 128 bytes and a step; each is exchanged once between two ranks."""
+    """The exchange between all ranks, or the members of a group: Rendezvous.open(). Any thread may use it, except to
+    close it. A tensor's name is a key of 1 to 128 bytes and a step; each is exchanged once between two ranks."""
 
     def __init__(self, world: World, pointer: Any, observer: Any = None) -> None:
         """Not for users: call Rendezvous.open()."""
@@ -91,8 +91,8 @@ class Rendezvous(Owner):
         return Rendezvous(world, _waits.on_thread(call, lib.weft_rendezvous_close), observer)
 
     def send(self, to: int, key: str, step: int, tensor: Any, timeout: float | None = None) -> None:
-        """Offers a tensor. Returns when it is parked or sent: an array of weft's memory is lent until lent() is False; any
-        other was copied."""
+        """Offers a tensor. Returns when it is parked or sent: an array of weft's memory is lent until lent() is False;
+        any other was copied."""
         found = _memory.tensor_of(tensor, "send")
         self._offer(lib.weft_rendezvous_send, to, key, step, found._handle, timeout=timeout)
 
@@ -122,25 +122,26 @@ class Rendezvous(Owner):
     def serve(self, timeout: float | None = None) -> None:
         """Answers requests until everything that this rank has offered was fetched."""
         pointer = self._pointer("serve")
-        check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_serve(pointer, seconds), timeout, self._world.timeout))
+        check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_serve(pointer, seconds), timeout,
+                              self._world.timeout))
 
     def ready(self, source: int, key: str, step: int) -> bool:
         """Asks for the tensor, unless this rank has asked; True if recv() would return at once."""
         return bool(int_from(lib.weft_rendezvous_ready, self._pointer("ready"), source, key.encode(), step))
 
     def recv(self, source: int, key: str, step: int, timeout: float | None = None) -> Received:
-        """Receives the tensor that rank `source` offers to this rank. Timeout leaves the request alive: another call resumes
-        it, cancel() ends it."""
+        """Receives the tensor that rank `source` offers to this rank. Timeout leaves the request alive: another call
+        resumes it, cancel() ends it."""
         pointer, named = self._pointer("recv"), key.encode()
         out = _received(1)
-        check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_recv(pointer, source, named, step, seconds, out), timeout,
-                              self._world.timeout))
+        check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_recv(pointer, source, named, step, seconds, out),
+                              timeout, self._world.timeout))
         return _told(out[0])
 
     def recv_many(self, source: int, wanted: Sequence[tuple[str, int]],
                   timeout: float | None = None) -> list[Received | Error]:
-        """Receives several tensors, pairs of key and step, in as few messages as possible. One that fails is its error in the
-        list."""
+        """Receives several tensors, pairs of key and step, in as few messages as possible. One that fails is its error
+        in the list."""
         pointer = self._pointer("recv")
         found: list[Received | Error | None] = [None] * len(wanted)
 

@@ -77,8 +77,8 @@ class RemoteSignal(Owner):
         """Attaches to the signal `name` of rank `owner`, waiting for it to be exposed."""
         pointer, named = world._pointer("attach"), name.encode()
         out = ffi.new("weft_remote_signal**")
-        check(_waits.in_parts(lambda seconds: lib.weft_remote_signal_attach(pointer, owner, named, seconds, out), timeout,
-                              world.timeout))
+        check(_waits.in_parts(lambda seconds: lib.weft_remote_signal_attach(pointer, owner, named, seconds, out),
+                              timeout, world.timeout))
         return RemoteSignal(world, out[0])
 
     @property
@@ -114,8 +114,8 @@ class RemoteSignal(Owner):
         return fetch() if self.is_direct else _waits.on_thread(fetch)
 
     def put(self, slot: RemoteSlot, tensor: Any, amount: int, timeout: float | None = None) -> None:
-        """Puts into a slot of the same owner, waits until it is delivered, then adds: a rank that sees the new value also
-        sees the tensor. Nothing is added if the put fails."""
+        """Puts into a slot of the same owner, waits until it is delivered, then adds: a rank that sees the new value
+        also sees the tensor. Nothing is added if the put fails."""
         if slot.owner != self.owner:
             raise bad_argument("put", f"the slot is rank {slot.owner}'s, the signal rank {self.owner}'s",
                                "give both of one rank")

@@ -167,7 +167,8 @@ class Slot(Owner, Waitable):
                                            _enums.NEEDED(needed, "also_needs")))
 
     def allocate_with(self, allocate: Callable[[Any, tuple[int, ...]], Any]) -> None:
-        """For a dynamic slot: arrivals are read into the arrays that `allocate(dtype, shape)` makes, instead of the arena."""
+        """For a dynamic slot: arrivals are read into the arrays that `allocate(dtype, shape)` makes, instead of the
+        arena."""
         from ._callbacks import Allocator
 
         made = Allocator(allocate)
@@ -192,12 +193,12 @@ class RemoteSlot(Owner):
     def put(self, tensor: Any, timeout: float | None = None) -> None:
         """Moves a tensor into the slot's next buffer and notifies the owner; then the tensor may be written again.
 
-        After Timeout nothing was sent. After UnderWay (only where a network lies between the ranks) the put goes on, and
-        the tensor must not be written until put_wait() has returned."""
+        After Timeout nothing was sent. After UnderWay (only where a network lies between the ranks) the put goes on,
+        and the tensor must not be written until put_wait() has returned."""
         if not self._lock.acquire(False):
             raise busy("put")
         try:
-            base = tensor.base if type(tensor) is ndarray else None
+            base: Any = tensor.base if type(tensor) is ndarray else None
             if type(base) is not Tensor or base._whole() is not tensor:
                 base = _memory.tensor_of(tensor, "put")
             code = _put(self._node.pointer, base._handle, PART if timeout is None or timeout > PART else timeout)
@@ -224,8 +225,8 @@ class RemoteSlot(Owner):
             check(_under_way(self._pointer("put_wait"), total))
 
     def put_start(self, parts: Any, until: str = "reusable") -> Request:
-        """Begins to move a tensor, or a list of tensors whose elements, in this order, fill the slot's next buffer. Their memory
-        is lent to weft until the request has ended. until="delivered": ends when the owner can see it."""
+        """Begins to move a tensor, or a list of tensors whose elements, in this order, fill the slot's next buffer.
+        Their memory is lent to weft until the request has ended. until="delivered": ends when the owner can see it."""
         many = parts if isinstance(parts, (list, tuple)) else [parts]
         tensors, handles = _memory.tensor_list(many, "put")
         out = ffi.new("weft_request**")
@@ -288,8 +289,8 @@ class Request(Owner, Waitable):
                                   self._world.timeout, code))
 
     def cancel(self) -> None:
-        """Ends a put that has not begun to move data. BadArgument if it has: wait for it instead. Of one that has ended this
-        raises the failure, if it has failed."""
+        """Ends a put that has not begun to move data. BadArgument if it has: wait for it instead. Of one that has ended
+        this raises the failure, if it has failed."""
         with Use(self._node.line, "cancel"):
             code = lib.weft_request_cancel(self._pointer("cancel"))
             if code != lib.WEFT_CODE_CANCELLED:

@@ -137,8 +137,8 @@ class World:
 
     @property
     def event_fd(self) -> int:
-        """A descriptor that is readable after any event of this rank, until clear_event(). Awaits use it too: leave it to
-        them, or to a loop of your own."""
+        """A descriptor that is readable after any event of this rank, until clear_event(). Awaits use it too: leave it
+        to them, or to a loop of your own."""
         return int_from(lib.weft_world_event_fd, self._pointer("event_fd"))
 
     def clear_event(self) -> None:
@@ -155,8 +155,8 @@ class World:
         return _memory.allocate(self._pointer("allocate"), shape, dtype)
 
     def adopt(self, value: Any) -> _memory.Tensor:
-        """The memory of an array, a buffer or a tensor of another library, put from without staging. The object is kept until
-        no peer can touch it. A part of the process is remembered for each call, so adopt once and put often."""
+        """The memory of an array, a buffer or a tensor of another library, put from without staging. The object is kept
+        until no peer can touch it. Adopting costs more than a put: adopt once, and put often."""
         return _memory.adopt(self._pointer("adopt"), value)
 
     def from_dlpack(self, value: Any) -> _memory.Tensor:
@@ -164,8 +164,8 @@ class World:
         return _memory.from_dlpack(self._pointer("from_dlpack"), value)
 
     def expose(self, spec: SlotSpec, memory: Any = None) -> Slot:
-        """Exposes a slot that one rank, this one included, puts into. `memory`: the slot's buffers, from array() or adopt(),
-        of `depth` times the slot's elements."""
+        """Exposes a slot that one rank, this one included, puts into. `memory`: the slot's buffers, from array() or
+        adopt(), of `depth` times the slot's elements."""
         from .slot import expose
 
         return expose(self, spec, memory)
@@ -199,15 +199,15 @@ class World:
         return self._messages
 
     def wait_any(self, handles: Sequence[Any], timeout: float | None = None) -> int:
-        """Waits until one of several slots, requests and readers is ready, and returns its index. If several are, successive
-        calls return each in turn."""
+        """Waits until one of several slots, requests and readers is ready, and returns its index. If several are,
+        successive calls return each in turn."""
         from .published import wait_any
 
         return wait_any(self, handles, timeout)
 
     def leave(self, timeout: float | None = None) -> None:
-        """Waits until every peer has left too or is dead, then leaves. Calling it again does nothing. The world has left
-        even if this raises Timeout."""
+        """Waits until every peer has left too or is dead, then leaves. Calling it again does nothing. The world has
+        left even if this raises Timeout."""
         if self._left:
             return
         self._left = True

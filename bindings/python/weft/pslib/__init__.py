@@ -1,7 +1,7 @@
 """weft.pslib: the parameter server, and publications of a model to readers outside the job."""
 
 from .options import CheckpointOptions, Compression, Consistency, Optimizer, Rule, RuleStep, Schedule
-from .publication import (Publication, PublicationStatistics, Publisher, PublishedTensor, Reader, ReaderStatistics)
+from .publication import Publication, PublicationStatistics, PublishedTensor, Publisher, Reader, ReaderStatistics
 from .server import ParameterServer, ShardPiece, TensorSpec, shard_map
 from .sparse import SparseStatistics, SparseTable
 from .table import CompressionStatistics, Table, TableStatistics

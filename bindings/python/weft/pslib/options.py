@@ -1,4 +1,5 @@
-"""How tables are updated: rules, schedules, consistency, compression, checkpoints. docs/pslib.md defines the arithmetic."""
+"""How tables are updated: rules, schedules, consistency, compression, checkpoints. docs/pslib.md defines the
+arithmetic."""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ class RuleStep:
 class Rule:
     """A rule of the user's: `apply(step, parameters, gradient, states)` updates float32 arrays in place.
 
-    weft calls it for short runs of elements, in any order, on its own threads, so an element's result may depend on that
-    element's values alone. It must not call weft. An exception in it leaves the run as it is, and the table's next call
-    on this rank raises it."""
+    weft calls it for short runs of elements, in any order, on its own threads, so an element's result may depend on
+    that element's values alone. It must not call weft. An exception in it leaves the run as it is, and the table's next
+    call on this rank raises it."""
 
     text: str  #: the rule and its constants, for people; rules with equal texts must be equal
     apply: Callable[[RuleStep, Any, Any, list[Any]], None]
@@ -47,7 +48,7 @@ class RuleCallback(Callback):
     """A rule as C calls it, until the table that it was given to is closed."""
 
 
-@ffi.def_extern(name="weft_python_rule")
+@ffi.def_extern(name="weft_python_rule")  # type: ignore[misc]
 def _apply(context: Any, step: Any, parameters: Any, gradient: Any, states: Any, count: int) -> None:
     callback = Callback.of(context)
     try:

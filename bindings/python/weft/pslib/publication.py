@@ -72,8 +72,8 @@ def _options(kind: str, address: str | None, token_file: str | os.PathLike[str] 
 
 
 class Publisher(Owner):
-    """Accepts subscribers, at `address` (WEFT_SUBSCRIBE_ADDR) and by the token in `token_file` (WEFT_SUBSCRIBE_TOKEN_FILE).
-    Any thread."""
+    """Accepts subscribers, at `address` (WEFT_SUBSCRIBE_ADDR) and by the token in `token_file`
+    (WEFT_SUBSCRIBE_TOKEN_FILE). Any thread."""
 
     def __init__(self, world: World, *, address: str | None = None, token_file: str | os.PathLike[str] | None = None,
                  most_subscribers: int = 0) -> None:
@@ -113,11 +113,12 @@ class Publisher(Owner):
 
     @property
     def rejected_connections(self) -> int:
-        return int_from(lib.weft_publisher_rejected_connections, self._pointer("rejected_connections"), kind="uint64_t*")
+        return int_from(lib.weft_publisher_rejected_connections, self._pointer("rejected_connections"),
+                        kind="uint64_t*")
 
     def leave(self, timeout: float | None = None) -> None:
-        """Accepts no more subscribers, gives each the newest version at its next request, then tells it that the publisher has
-        left. Returns when all have gone."""
+        """Accepts no more subscribers, gives each the newest version at its next request, then tells it that the
+        publisher has left. Returns when all have gone."""
         pointer = self._pointer("leave")
         _waits.on_thread(lambda: check(lib.weft_publisher_leave(pointer, -1.0 if timeout is None else timeout)))
 
@@ -132,8 +133,8 @@ class Publication(Owner):
         self._node = Node(pointer, lib.weft_publication_close, publisher._node, name="the publication")
 
     def publish(self, values: Sequence[Any] | Mapping[str, Any], step: int = 0) -> None:
-        """Publishes the arrays, in the order of the tensors or by their names, as the next version. They are copied before it
-        returns. `step` is any number of the caller's. Never waits for a subscriber."""
+        """Publishes the arrays, in the order of the tensors or by their names, as the next version. They are copied
+        before it returns. `step` is any number of the caller's. Never waits for a subscriber."""
         if isinstance(values, Mapping):
             lacking = [spec.name for spec in self.tensors if spec.name not in values]
             if lacking:
@@ -191,8 +192,8 @@ class Reader(Owner):
         return tuple(found)
 
     def receive_into(self, arrays: Sequence[Any]) -> None:
-        """Receives versions in place into arrays, one for each of the publication's tensors, in their order. Before the first
-        pull."""
+        """Receives versions in place into arrays, one for each of the publication's tensors, in their order. Before the
+        first pull."""
         self._into = [_memory.tensor_of(array, "receive_into", writable=True) for array in arrays]
         handles = ffi.new("weft_tensor*[]", [tensor._handle for tensor in self._into])
         check(lib.weft_reader_receive_into(self._pointer("receive_into"), handles, len(handles)))
@@ -246,7 +247,7 @@ class Reader(Owner):
 
     @property
     def statistics(self) -> ReaderStatistics:
-        found: ReaderStatistics = _statistics("weft_reader_statistics", ReaderStatistics, lib.weft_reader_get_statistics,
-                                              self._pointer("statistics"))
+        found: ReaderStatistics = _statistics("weft_reader_statistics", ReaderStatistics,
+                                              lib.weft_reader_get_statistics, self._pointer("statistics"))
         return found
 

@@ -68,10 +68,11 @@ def shard_map(specs: Sequence[TensorSpec], servers: Iterable[int], split_bytes: 
 
 
 class ParameterServer(Owner):
-    """A model's tables among all ranks of a world, or the members of a group, each of which makes it with equal arguments.
+    """A model's tables among all ranks of a world, or the members of a group, each of which makes it with equal
+    arguments.
 
-    Without options WEFT_PS_SERVERS decides; by default every rank works and serves. Tables that peers still pull from must
-    stay until World.leave() has returned: leave first, then let them go."""
+    Without options WEFT_PS_SERVERS decides; by default every rank works and serves. Tables that peers still pull from
+    must stay until World.leave() has returned: leave first, then let them go."""
 
     def __init__(self, world: World, name: str = "ps", *, group: Group | None = None,
                  workers: Iterable[int] | None = None, servers: Iterable[int] | None = None, split_bytes: int = 0,
@@ -94,7 +95,8 @@ class ParameterServer(Owner):
 
         def call() -> Any:
             out = ffi.new("weft_parameter_server**")
-            check(lib.weft_parameter_server_open(pointer, ffi.NULL if group is None else group._group, options, named, out))
+            members = ffi.NULL if group is None else group._group
+            check(lib.weft_parameter_server_open(pointer, members, options, named, out))
             return out[0]
 
         self._world = world
@@ -115,9 +117,9 @@ class ParameterServer(Owner):
               schedule: Schedule | None = None, compression: Compression | None = None,
               consistency: Consistency | None = None, checkpoint: CheckpointOptions | None = None,
               clip_norm: float = 0.0, accumulate: int = 1, wire: str = "f32", timeout: float | None = None) -> Table:
-        """Creates a dense table. Every member calls it with the same arguments, and in the same order. `clip_norm` above 0:
-        the largest norm of a mean gradient over the whole table; `accumulate`: pushes per update; `wire`: the type of
-        gradients and parameters at the workers, "f32", "f16" or "bf16"."""
+        """Creates a dense table. Every member calls it with the same arguments, and in the same order. `clip_norm`
+        above 0: the largest norm of a mean gradient over the whole table; `accumulate`: pushes per update; `wire`: the
+        type of gradients and parameters at the workers, "f32", "f16" or "bf16"."""
         from .table import open_table
 
         return open_table(self, name, tensors, dict(optimizer=optimizer, schedule=schedule, compression=compression,
@@ -133,13 +135,14 @@ class ParameterServer(Owner):
 
         return open_table(self, name, dim, dict(optimizer=optimizer, schedule=schedule, consistency=consistency,
                                                 checkpoint=checkpoint),
-                          dict(seed=seed, expire_after=expire_after, request_rows=request_rows, admit_after=admit_after),
+                          dict(seed=seed, expire_after=expire_after, request_rows=request_rows,
+                               admit_after=admit_after),
                           wire, spread, timeout)
 
     def serve(self, tables: Sequence[Table] = (), sparse: Sequence[SparseTable] = (),
               timeout: float | None = None) -> None:
-        """For a rank that only serves: works on the tables until every worker has closed them, as long as that takes if there
-        is no timeout."""
+        """For a rank that only serves: works on the tables until every worker has closed them, as long as that takes
+        if there is no timeout."""
         dense = ffi.new("weft_table*[]", [table._pointer("serve") for table in tables])
         rows = ffi.new("weft_sparse_table*[]", [table._pointer("serve") for table in sparse])
         pointer = self._pointer("serve")
@@ -149,8 +152,10 @@ class ParameterServer(Owner):
             return code
 
         check(_waits.in_parts(call, timeout, float("inf")))
-        for table in (*tables, *sparse):
+        for table in tables:
             table._check_rule()
+        for rows_table in sparse:
+            rows_table._check_rule()
 
     def close(self) -> None:
         """Frees the server. Refused while a table of it is open."""

@@ -56,7 +56,8 @@ def open_table(server: ParameterServer, name: str, dim: int, parts: dict[str, An
 
 
 class SparseTable(Owner):
-    """A sparse table. Ids are an array of unsigned 64-bit numbers, rows float32 of shape (ids, dim). One thread at a time."""
+    """A sparse table. Ids are an array of unsigned 64-bit numbers, rows float32 of shape (ids, dim). One thread at a
+    time."""
 
     def __init__(self, server: ParameterServer, pointer: Any, rule: Any) -> None:
         """Not for users: call ParameterServer.sparse_table()."""
@@ -75,8 +76,8 @@ class SparseTable(Owner):
         self._resumed: Any = None  #: what the call that has timed out works on
 
     def lookup(self, ids: Any, rows: Any = None, timeout: float | None = None) -> Any:
-        """Worker: the rows of the ids, in `rows` if that is given. After Timeout the same call resumes, and no other call is
-        accepted."""
+        """Worker: the rows of the ids, in `rows` if that is given. After Timeout the same call resumes, and no other
+        call is accepted."""
         wanted = _ids(ids)
         into = self._rows(rows, len(wanted), "lookup")
         self._wait("lookup", timeout, lambda seconds: lib.weft_sparse_table_lookup(

@@ -35,8 +35,8 @@ class CompressionStatistics:
     residual_norm: float  #: Euclidean norm of the residual after the last push
 
 
-def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec], parts: dict[str, Any], clip_norm: float,
-               accumulate: int, wire: str, timeout: float | None) -> Table:
+def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec], parts: dict[str, Any],
+               clip_norm: float, accumulate: int, wire: str, timeout: float | None) -> Table:
     held: list[Any] = []
     options = sized("weft_table_options")
     for field, part in parts.items():
@@ -49,7 +49,8 @@ def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec]
 
     def call() -> Any:
         out = ffi.new("weft_table**")
-        check(lib.weft_table_open(pointer, named, specs, len(specs), options, -1.0 if timeout is None else timeout, out))
+        seconds = -1.0 if timeout is None else timeout
+        check(lib.weft_table_open(pointer, named, specs, len(specs), options, seconds, out))
         return out[0]
 
     rule = rule_of(held)
@@ -83,12 +84,13 @@ class Table(Owner):
         self._shown: dict[tuple[str, bool], Tensor] = {}
 
     def parameter(self, name: str) -> Any:
-        """Worker: the array of the parameters, for the next forward pass; for the first worker also of the first values."""
+        """Worker: the array of the parameters, for the next forward pass; for the first worker also of the first
+        values."""
         return self._tensor(name, False)
 
     def gradient(self, name: str) -> Any:
-        """Worker: the array to write the gradient for the next push into. Not to be touched between push() and the end of
-        pull()."""
+        """Worker: the array to write the gradient for the next push into. Not to be touched between push() and the end
+        of pull()."""
         return self._tensor(name, True)
 
     def _tensor(self, name: str, is_gradient: bool) -> Any:
@@ -100,7 +102,8 @@ class Table(Owner):
         return found if _dtypes.NUMPY[found._info.dtype] is None else found.array
 
     def initialize(self, timeout: float | None = None) -> None:
-        """Every rank calls it once, before the first step: the first worker's values, or a checkpoint's, become everyone's."""
+        """Every rank calls it once, before the first step: the first worker's values, or a checkpoint's, become
+        everyone's."""
         pointer = self._pointer("initialize")
         with Use(self._node.line, "initialize"):
             _waits.on_thread(lambda: check(lib.weft_table_initialize(pointer, -1.0 if timeout is None else timeout)))
@@ -139,8 +142,8 @@ class Table(Owner):
             self._rule.raise_failure()
 
     def view(self, name: str) -> bytes:
-        """Worker: a copy of a tensor's parameters in the wire type, as they lie on the shard. For a tensor that is on one
-        shard."""
+        """Worker: a copy of a tensor's parameters in the wire type, as they lie on the shard. For a tensor that is on
+        one shard."""
         return self._viewed(lib.weft_table_view, name.encode())
 
     def view_piece(self, piece: int) -> bytes:
