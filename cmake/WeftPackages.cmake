@@ -1,7 +1,7 @@
 # Debian packages, made by CPack: libweft3 (the library), libweft-dev (headers and build files), weft-tools,
-# weft-topo, and the same two of weft::operators: libweft-operators3, libweft-operators-dev. `./dev package`
+# weft-topo, the same two of weft::operators, libweft-operators3 and libweft-operators-dev, and python3-weft. `./dev package`
 # configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of its install component: runtime, dev,
-# tools, topo, operators or operators_dev.
+# tools, topo, operators, operators_dev or python.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "WEFT_PACKAGES: Debian packages install into /usr, not ${CMAKE_INSTALL_PREFIX}; "
                       "configure with -DCMAKE_INSTALL_PREFIX=/usr, or use ./dev package")
@@ -22,6 +22,10 @@ set(CPACK_COMPONENTS_ALL runtime dev tools topo)
 if(WEFT_HAS_OPERATORS)
   list(APPEND weft_packages operators libweft-operators${WEFT_ABI} operators_dev libweft-operators-dev)
   list(APPEND CPACK_COMPONENTS_ALL operators operators_dev)
+endif()
+if(WEFT_HAS_PYTHON)
+  list(APPEND weft_packages python python3-weft)
+  list(APPEND CPACK_COMPONENTS_ALL python)
 endif()
 while(weft_packages)
   list(POP_FRONT weft_packages component package)
@@ -109,6 +113,14 @@ Products, convolutions, pools, normalisation, recurrent and other operators of
 a training step, forwards and backwards.
 
 This package has the header, and files for CMake and pkg-config.")
+
+# One compiled file for all of Debian's interpreters, by Python's stable ABI.
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "${weft_same_version}, python3 (>= 3.9), python3-cffi-backend, python3-numpy")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "openmpi-bin, weft-tools, weft-topo")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+    "${weft_description}\n\nThis package has the module weft of Python 3, for arrays of numpy.")
 
 # weft-topo is useful without weft: it depends neither on the library nor on its version.
 set(CPACK_DEBIAN_TOPO_PACKAGE_SECTION utils)

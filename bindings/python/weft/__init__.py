@@ -1,5 +1,12 @@
 """weft: an MPI-style runtime that moves tensors between ranks. docs/python.md of the project is its manual."""
 
+try:
+    from . import _native
+except ImportError as error:
+    # For example an older libweft, which lacks functions that this package needs.
+    raise ImportError(f"weft's compiled module can't be loaded: {error}; install libweft and this package of one "
+                      "release, and cffi") from None
+
 from . import collective, errors
 from ._memory import Tensor
 from .arrival import Arrival
@@ -43,3 +50,4 @@ __all__ = [
     "RendezvousSpec", "Request", "Signal", "Slot", "SlotSpec", "System", "Tensor", "Timeout", "UnderWay", "Unreachable",
     "World", "WriterTaken", "array", "collective", "errors",
 ]
+del _native

@@ -1,0 +1,36 @@
+"""python -m weft info | status | topo | trace | tune: runs the tool of that name, weft-info and so on."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+
+TOOLS = ("info", "status", "topo", "trace", "tune")
+
+
+def tool(name: str) -> str | None:
+    """The path of a tool: the one that the wheel carries, else the one that is installed."""
+    carried = pathlib.Path(__file__).parent / "bin" / f"weft-{name}"
+    return str(carried) if carried.exists() else shutil.which(f"weft-{name}")
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__, file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    name = arguments[0]
+    if name not in TOOLS:
+        print(f"weft: {name!r} is no tool; one of {', '.join(TOOLS)}", file=sys.stderr)
+        return 2
+    path = tool(name)
+    if path is None:
+        package = "weft-topo" if name == "topo" else "weft-tools"
+        print(f"weft: weft-{name} is not installed; Debian's package is {package}", file=sys.stderr)
+        return 127
+    os.execv(path, [f"weft-{name}", *arguments[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

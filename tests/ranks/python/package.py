@@ -1,0 +1,102 @@
+"""The package itself: every code of weft.h has its class, every function its use; an older libweft is refused by one line;
+`python -m weft` finds the tools; types and style are clean, as mypy and ruff say where they are installed.
+
+Usage: package.py CC PROJECT_FOLDER"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import weft
+from job import expect
+from weft import _native
+
+CC, PROJECT = sys.argv[1], pathlib.Path(sys.argv[2])
+SOURCES, HEADERS = PROJECT / "bindings/python/weft", PROJECT / "bindings/c/include"
+#: Functions of weft.h that the package does without, with the reason.
+UNUSED = {
+    "weft_join": "weft_join_with does the same without options",
+    "weft_slot_expose": "weft_slot_expose_with", "weft_slot_expose_in": "weft_slot_expose_with",
+    "weft_slot_attach": "weft_slot_attach_with", "weft_arrival_data": "weft_arrival_tensor",
+    "weft_arrival_bytes": "weft_arrival_tensor", "weft_tensor_data": "weft_tensor_get_info",
+    "weft_tensor_bytes": "weft_tensor_get_info", "weft_tensor_text": "repr() of the array",
+    "weft_tensor_wrap": "weft_tensor_wrap_queued, which keeps the array", "weft_tensor_adopt": "weft_tensor_adopt_queued",
+    "weft_tensor_wrap_strided": "arrays that are put are contiguous", "weft_tensor_slice": "arrays are sliced by numpy",
+    "weft_error_code": "calls return it", "weft_code_name": "the class has the name",
+    "weft_unused_queue_free": "the queue lives as long as the process",
+    "weft_message_sendrecv": "isend and recv, whose waits Ctrl-C ends", "weft_remote_signal_put": "a put and an add, as above",
+    "weft_collectives_run": "start and wait, as above", "weft_plan_run": "start and wait, as above",
+    "weft_table_push_pull": "push and pull", "weft_table_tensors": "the table keeps its specs",
+    "weft_table_tensor_at": "the table keeps its specs",
+    "weft_tracer_*": "allocation sites are for engines of C++ and C", "weft_running_node_leave": "as above",
+}
+
+
+def codes_have_classes():
+    names = {name[len("WEFT_CODE_"):] for name in _native.ffi.typeof("weft_code").relements} - {"OK"}
+    for name in names:
+        kind = getattr(weft, "".join(part.capitalize() for part in name.split("_")), None)
+        expect(isinstance(kind, type) and issubclass(kind, weft.Error) and kind.__doc__, f"{name} has its class")
+    expect(len({kind.code for kind in weft.errors.CLASSES.values()}) == len(names), "classes have their codes")
+
+
+def functions_are_used():
+    headers = "".join(path.read_text() for path in sorted(HEADERS.rglob("*.h")))
+    functions = set(re.findall(r"\b(weft_\w+)\(", re.sub(r"/\*.*?\*/", "", headers, flags=re.S)))
+    used = set(re.findall(r"\blib\.(weft_\w+)", "".join(path.read_text() for path in SOURCES.rglob("*.py"))))
+    for name in sorted(functions - used):
+        expect(name in UNUSED or any(key.endswith("*") and name.startswith(key[:-1]) for key in UNUSED),
+               f"{name} is used by no method, nor named in UNUSED")
+    for name in UNUSED:
+        expect(name not in used, f"{name} is used, but named in UNUSED")
+    expect(len(functions) > 200, "the functions of weft.h were found")
+
+
+def an_older_libweft_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([CC, "-shared", "-Wl,-soname,libweft.so.3", "-o", f"{folder}/libweft.so.3", "-x", "c", "/dev/null"],
+                       check=True)
+        ended = subprocess.run([sys.executable, "-c", "import weft"], capture_output=True, text=True,
+                               env={**os.environ, "LD_LIBRARY_PATH": folder})
+        last = ended.stderr.strip().splitlines()[-1]
+        expect(ended.returncode == 1 and last.startswith("ImportError: weft's compiled module can't be loaded")
+               and "of one release" in last, f"an older libweft: {ended.stderr}")
+
+
+def types_and_style_are_clean():
+    folders = ["bindings/python/weft", "mpirun_examples/python"]
+    for tool, arguments in (("mypy", ["--strict", *folders]), ("ruff", ["check", *folders])):
+        command = [shutil.which(tool)] if shutil.which(tool) else [sys.executable, "-m", tool]
+        if command[0] == sys.executable and importlib.util.find_spec(tool) is None:
+            print(f"skipped: {tool} is not installed")
+            continue
+        ended = subprocess.run([*command, *arguments], cwd=PROJECT, capture_output=True, text=True)
+        expect(ended.returncode == 0, f"{tool}: {ended.stdout}{ended.stderr}")
+
+
+def the_tools_are_found():
+    run = [sys.executable, "-m", "weft"]
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "weft-info")
+        program.write_text("#!/bin/sh\necho \"info $*\"\n")
+        program.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin"}
+        ended = subprocess.run([*run, "info", "--all"], capture_output=True, text=True, env=environment)
+        expect(ended.stdout == "info --all\n", f"a tool is run: {ended}")
+        ended = subprocess.run([*run, "tune"], capture_output=True, text=True, env={**environment, "PATH": folder})
+        expect(ended.returncode == 127 and "weft-tools" in ended.stderr, f"a tool that is not installed: {ended}")
+    ended = subprocess.run([*run, "other"], capture_output=True, text=True)
+    expect(ended.returncode == 2 and "one of info" in ended.stderr, f"no tool: {ended}")
+
+
+if __name__ == "__main__":
+    for check in (the_tools_are_found, codes_have_classes, functions_are_used, an_older_libweft_is_refused, types_and_style_are_clean):
+        check()
+    import job
+
+    sys.exit(job.failures > 0)
