@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,9 @@ def train(world: weft.World, options: argparse.Namespace) -> bool:
     if world.rank == 0 and options.publish:
         publisher = pslib.Publisher(world, address=options.publish, token_file=options.token)
         publication = publisher.publication("model", [pslib.PublishedTensor(*item) for item in SHAPES.items()])
+        until = time.monotonic() + 30
+        while publisher.subscribers < options.readers and time.monotonic() < until:
+            time.sleep(0.01)
     for step in range(1, options.steps + 1):
         chosen = random.integers(0, POINTS, options.batch)
         loss = backward(model, points[chosen], kinds[chosen], slopes)
@@ -88,6 +92,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--publish", metavar="HOST:PORT", help="publish the model to readers outside the job")
     parser.add_argument("--token", metavar="FILE", help="the readers' token")
+    parser.add_argument("--readers", type=int, default=0, help="wait for so many readers before the first step")
     options = parser.parse_args()
     with weft.World.join() as world:
         return 0 if train(world, options) else 1

@@ -1,4 +1,4 @@
-"""Trains a model of made-up clicks by numpy: categories' rows are in a sparse table of weft.pslib, the rest in a dense one.
+"""Trains a model of made-up clicks by numpy: categories have rows in a sparse table, the rest is in a dense one.
 
     mpirun -n 4 python3 train_sparse.py"""
 
