@@ -170,6 +170,7 @@ run_tests() {
   ! among hosts "${chosen[@]}" || (need_packages "${hosts_packages[@]}") || true
   ! among roce "${chosen[@]}" || (need_packages "${roce_packages[@]}") || true
   ! among ranks "${chosen[@]}" || (need_packages "${slurm_packages[@]}") || true
+  ! among ranks "${chosen[@]}" || (need_packages "${python_packages[@]}") || true
   ! among fuzz "${chosen[@]}" || (need_packages "${fuzz_packages[@]}") || true
   ! among aarch64 "${chosen[@]}" || (need_packages "${aarch64_packages[@]}") || true
   # Only these suites need nothing of the release build.

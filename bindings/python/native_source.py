@@ -11,7 +11,7 @@ import sys
 
 import cffi
 
-# What the module has besides the C ABI: the destructor of DLPack capsules, which needs no interpreter's state beyond
+# The module has more than the C ABI: the destructor of DLPack capsules, which needs no interpreter's state beyond
 # the capsule itself; and callbacks.
 OWN_DECLARATIONS = """
 uintptr_t weft_python_capsule_destructor(int versioned);

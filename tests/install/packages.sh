@@ -22,7 +22,7 @@ complain() {
 "$source/dev" package "$scratch"
 version=$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")
 machine=$(dpkg --print-architecture) triplet=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-packages=(libweft3 libweft-dev weft-tools weft-topo libweft-operators3 libweft-operators-dev)
+packages=(libweft3 libweft-dev weft-tools weft-topo libweft-operators3 libweft-operators-dev python3-weft)
 
 for package in "${packages[@]}"; do
   deb=$scratch/${package}_${version}_$machine.deb tree=$scratch/$package
@@ -69,6 +69,9 @@ has weft-tools Depends "(^|, )libweft3 \(= $version\)"
 ! dpkg-deb -f "$scratch/weft-topo_${version}_$machine.deb" Depends | grep -E "weft|ibverbs|cuda|pmix" ||
   complain "weft-topo needs the packages above"
 has weft-tools Recommends '^openmpi-bin$'
+for library in "libweft3 \(= $version\)" python3-cffi-backend python3-numpy; do
+  has python3-weft Depends "(^|, )$library"
+done
 
 libraries=usr/lib/$triplet
 [[ -f $scratch/libweft3/$libraries/libweft.so.3 ]] || complain "libweft3: no $libraries/libweft.so.3"
@@ -85,7 +88,7 @@ operators=libweft-operators3/$libraries/libweft-operators.so.3
   complain "libweft-operators3 does not tell the loader"
 [[ $(cat "$scratch/libweft-operators3/DEBIAN/shlibs") == "libweft-operators 3 libweft-operators3 (>= $version)" ]] ||
   complain "libweft-operators3: shlibs are $(cat "$scratch/libweft-operators3/DEBIAN/shlibs")"
-for binary in libweft3/$libraries/libweft.so.3 $operators weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo; do
+for binary in libweft3/$libraries/libweft.so.3 $operators weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo python3-weft/usr/lib/python3/dist-packages/weft/_native.abi3.so; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done

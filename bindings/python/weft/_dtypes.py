@@ -29,7 +29,7 @@ def _ml_bfloat16() -> Any:
 
 ML_BF16 = _ml_bfloat16()
 
-#: numpy's type by weft's number; None for bf16 without ml_dtypes.
+#: numpy's type by weft's number. bf16 without ml_dtypes has None.
 NUMPY: list[Any] = [numpy.dtype(_NUMPY[name]) if name in _NUMPY else ML_BF16 for name in NAMES]
 _NUMBER = {dtype: number for number, dtype in enumerate(NUMPY) if dtype is not None}
 _BY_NAME = {name: number for number, name in enumerate(NAMES)}

@@ -39,7 +39,7 @@ class RendezvousSpec:
 class Received:
     """The result of a receive."""
 
-    tensor: Tensor | None  #: in this rank's arena; None if is_dead
+    tensor: Tensor | None  #: in this rank's arena, or None if is_dead
     is_dead: bool  #: no content, since the sender called send_dead()
     codec: int  #: not 0: the bytes of a value encoded by this codec
 

@@ -165,7 +165,7 @@ class CheckpointOptions:
 
     folder: str | os.PathLike[str]  #: that all servers can reach, and all ranks if they restore
     every: int = 0  #: save every `every`-th version, from a background thread; 0: never
-    keep: int | None = 3  #: after each checkpoint, remove all but the newest; None: all stay
+    keep: int | None = 3  #: after each checkpoint, remove all but the newest, or None: all stay
     restore: bool = True  #: start from the newest complete checkpoint
 
     def c_struct(self, held: list[Any]) -> Any:
