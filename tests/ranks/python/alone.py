@@ -41,7 +41,7 @@ def leaving_twice_and_joining_again():
 
 
 def two_worlds_in_one_process():
-    token = os.urandom(32)
+    token = os.urandom(32).hex().encode()  # white space around a token does not count
     for port in random.sample(range(20000, 30000), 20):
         found = []
 
