@@ -29,6 +29,10 @@ sys.exit(bool(lacking))"
   endif()
 endfunction()
 
+# pip names the interpreter that it builds for.
+if(SKBUILD AND NOT WEFT_PYTHON_EXECUTABLE)
+  set(WEFT_PYTHON_EXECUTABLE ${Python_EXECUTABLE})
+endif()
 if(WEFT_PYTHON)
   if(WEFT_SANITIZE)
     set(WEFT_PYTHON_LACK "an interpreter without a sanitizer can't load this libweft")

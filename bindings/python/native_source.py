@@ -16,6 +16,8 @@ import cffi
 OWN_DECLARATIONS = """
 uintptr_t weft_python_capsule_destructor(int versioned);
 void weft_python_delete_managed(void* managed, int versioned);
+int weft_python_take(int* flag);
+int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds);
 extern "Python" void weft_python_reduce(void* context, void* into, const void* from, int64_t count, weft_dtype dtype);
 extern "Python" weft_code weft_python_allocate(void* context, weft_dtype dtype, const int64_t* dims, size_t ndims,
                                                weft_tensor** tensor);
@@ -53,6 +55,20 @@ static void weft_python_delete_managed(void* managed, int versioned) {
     struct python_unversioned* self = (struct python_unversioned*)managed;
     if (self->deleter != NULL) self->deleter(self);
   }
+}
+
+/* Whether a flag was free, which is taken then. */
+static int weft_python_take(int* flag) {
+  return __atomic_exchange_n(flag, 1, __ATOMIC_ACQUIRE) == 0;
+}
+/* weft_put while the flag is taken; -1 if another thread has it. One call of C in place of three, since puts of small
+ * tensors are what a loop has most. */
+static int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds) {
+  int code;
+  if (!weft_python_take(flag)) return -1;
+  code = (int)weft_put(remote, tensor, timeout_seconds);
+  __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+  return code;
 }
 
 /* A capsule that a consumer has taken has another name. */

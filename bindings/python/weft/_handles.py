@@ -10,7 +10,7 @@ import atexit
 import threading
 from typing import Any, Callable, TypeVar
 
-from ._native import ffi
+from ._native import ffi, lib
 from .errors import BadArgument, Closed, check
 
 Self = TypeVar("Self", bound="Owner")
@@ -90,13 +90,28 @@ class Node:
 _roots: set[Node] = set()
 
 
+class Lock:
+    """A lock that calls of C can take too: those that Python makes most often."""
+
+    __slots__ = ("flag",)
+
+    def __init__(self) -> None:
+        self.flag = ffi.new("int*")
+
+    def acquire(self, _: bool = False) -> bool:
+        return bool(lib.weft_python_take(self.flag))
+
+    def release(self) -> None:
+        self.flag[0] = 0
+
+
 class Line:
     """Handles that one thread may use at a time: a slot with its requests or arrivals."""
 
     __slots__ = ("lock", "waiting")
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
+    def __init__(self, lock: Lock | None = None) -> None:
+        self.lock: Any = threading.Lock() if lock is None else lock
         self.waiting: list[Node] = []  #: dropped while the line was in use
 
     def free_soon(self, node: Node) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable
 from numpy import ndarray
 
 from . import _dtypes, _enums, _events, _memory, _waits
-from ._handles import Node, Owner, Use, busy
+from ._handles import Line, Lock, Node, Owner, Use, busy
 from ._memory import Tensor
 from ._native import ffi, lib
 from ._waits import PART
@@ -20,7 +20,7 @@ from .world import int_from, ranks_of
 if TYPE_CHECKING:
     from .world import World
 
-_put = lib.weft_put
+_put = lib.weft_python_put
 _wait = lib.weft_slot_wait
 
 
@@ -185,9 +185,10 @@ class RemoteSlot(Owner):
 
     def __init__(self, world: World, pointer: Any) -> None:
         self._world = world
-        self._node = Node(pointer, lib.weft_remote_slot_close, world._node, name="the remote slot")
-        self._line = self._node.line
-        self._lock = self._line.lock
+        lock = Lock()
+        self._flag = lock.flag
+        self._line = Line(lock)
+        self._node = Node(pointer, lib.weft_remote_slot_close, world._node, self._line, "the remote slot")
         self.spec, self.owner = spec_from(lib.weft_remote_slot_get_info, pointer)
 
     def put(self, tensor: Any, timeout: float | None = None) -> None:
@@ -195,28 +196,33 @@ class RemoteSlot(Owner):
 
         After Timeout nothing was sent. After UnderWay (only where a network lies between the ranks) the put goes on,
         and the tensor must not be written until put_wait() has returned."""
-        if not self._lock.acquire(False):
-            raise busy("put")
-        try:
-            base: Any = tensor.base if type(tensor) is ndarray else None
-            if type(base) is not Tensor or base._whole() is not tensor:
-                base = _memory.tensor_of(tensor, "put")
-            code = _put(self._node.pointer, base._handle, PART if timeout is None or timeout > PART else timeout)
-            if code:
-                self._put_on(base, code, timeout)
-        finally:
-            self._lock.release()
-            if self._line.waiting:
-                self._line.free_waiting()
+        base: Any = tensor.base if type(tensor) is ndarray else None
+        if type(base) is not Tensor or base._whole() is not tensor:
+            base = _memory.tensor_of(tensor, "put")
+        code = _put(self._flag, self._node.pointer, base._handle,
+                    PART if timeout is None or timeout > PART else timeout)
+        if code:
+            self._put_on(base, code, timeout)
+        if self._line.waiting:
+            self._line.free_waiting()
 
     def _put_on(self, tensor: Tensor, code: int, timeout: float | None) -> None:
-        pointer = self._pointer("put")
+        if code < 0:
+            raise busy("put")
         total = self._world.timeout if timeout is None else timeout
-        until = monotonic() + total - PART
-        code = _waits.rest(lambda seconds: _put(pointer, tensor._handle, seconds), timeout, total, code)
-        if code == _waits.UNDER_WAY and (left := until - monotonic()) > 0:
-            code = _under_way(pointer, left)
-        check(code)
+        if code in (_waits.TIMEOUT, _waits.UNDER_WAY) and total > PART:
+            until = monotonic() + total - PART
+            with Use(self._line, "put"):
+                pointer = self._pointer("put")
+                code = _waits.rest(lambda seconds: lib.weft_put(pointer, tensor._handle, seconds), timeout, total, code)
+                if code == _waits.UNDER_WAY and (left := until - monotonic()) > 0:
+                    code = _under_way(pointer, left)
+                failure = last_error(code) if code else None
+        else:
+            self._pointer("put")
+            failure = last_error(code)
+        if failure is not None:
+            raise failure
 
     def put_wait(self, timeout: float | None = None) -> None:
         """Waits for the put that an earlier put() has left under way; UnderWay if it still is."""

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 import traceback
 
 import weft
@@ -47,6 +48,14 @@ def expect_error(kind, part, call, what):
         return error
     expect(False, f"{what}: nothing was raised")
     return None
+
+
+def soon(holds):
+    """True once `holds()` is, within SECONDS."""
+    until = time.monotonic() + SECONDS
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.001)
+    return holds()
 
 
 def in_thread(call):
