@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import weft
-from job import SECONDS, expect, expect_error, in_thread
+from job import SECONDS, expect, expect_error, in_thread, soon
 
 
 def ring(job, **options):
@@ -237,6 +237,26 @@ def a_slot_is_for_one_thread_at_a_time(job):
     other.clear()
     expect(in_thread(lambda: remote.put(np.zeros((4, 8), np.float32))) is None, "threads may take turns")
     slot.wait(SECONDS).release()
+    job.meet()
+    for _ in range(2):
+        remote.put(np.zeros((4, 8), np.float32))
+    refused = []
+
+    def put(timeout):
+        try:
+            remote.put(np.zeros((4, 8), np.float32), timeout)
+        except weft.BadArgument as error:
+            refused.append(str(error))
+        except weft.Timeout:
+            pass
+
+    thread = threading.Thread(target=lambda: put(1))
+    thread.start()
+    expect(soon(lambda: put(0) or refused) and "another thread" in refused[0], "two threads put at once")
+    thread.join(SECONDS)
+    for _ in range(2):
+        slot.wait(SECONDS).release()
+    job.meet()
     remote.close()
     slot.close()
 
