@@ -8,12 +8,6 @@ if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
 endif()
 set(WEFT_MAINTAINER "weft developers <weft@example.org>" CACHE STRING "Maintainer named in packages")
 
-# PMIx asks for a run path to its own folder. Debian links its library into the loader's default folders,
-# so packages omit the run path.
-get_target_property(options PkgConfig::WEFT_PC_pmix INTERFACE_LINK_OPTIONS)
-list(FILTER options EXCLUDE REGEX "rpath|/pmix2/lib")
-set_target_properties(PkgConfig::WEFT_PC_pmix PROPERTIES INTERFACE_LINK_OPTIONS "${options}")
-
 set(weft_changelog ${PROJECT_BINARY_DIR}/changelog.gz)
 execute_process(COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/cmake/debian/changelog
                 OUTPUT_FILE ${weft_changelog} COMMAND_ERROR_IS_FATAL ANY)
@@ -70,9 +64,10 @@ set(weft_same_version "libweft${WEFT_ABI} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers
                                                /nonexistent/postinst /nonexistent/postrm)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-# libibverbs is loaded at run time if installed; within a host it is never needed.
+# libpmix is loaded at run time for jobs of mpirun and srun, libibverbs if installed; within a host it is never needed.
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS libpmix2)
 if(WEFT_HAS_VERBS)
-  set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libibverbs1, librdmacm1, ibverbs-providers")
+  string(APPEND CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS ", libibverbs1, librdmacm1, ibverbs-providers")
 endif()
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${weft_description}\n\nThis package has the shared library.")
 

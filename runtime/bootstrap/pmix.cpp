@@ -1,7 +1,6 @@
 // Bootstrap over the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pmix.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "base/fail.hpp"
 #include "base/os/file_names.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/pmix_library.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -30,8 +30,14 @@ namespace {
 constexpr std::chrono::milliseconds kAskingTime{500};
 
 [[noreturn]] void fail(const char* call, pmix_status_t status, const std::string& hint) {
-  throw_error(Code::bootstrap, "join", fmt::format("{}: {}", call, PMIx_Error_string(status)),
-              hint);
+  const char* const words = bootstrap::pmix_library().error_text(status);
+  throw_error(Code::bootstrap, "join", fmt::format("{}: {}", call, words), hint);
+}
+
+/// As PMIX_VALUE_RELEASE, whose function is the library's.
+void release(pmix_value_t* value) {
+  bootstrap::pmix_library().destroy_value(value);
+  std::free(value);
 }
 
 /// Results of PMIx callbacks. Shared with the callbacks, because they may run after fence()
@@ -99,7 +105,7 @@ class PmixBootstrap final : public Bootstrap {
  public:
   PmixBootstrap() : key_(next_key()) {
     const auto before = open_descriptors();
-    const pmix_status_t status = PMIx_Init(&self_, nullptr, 0);
+    const pmix_status_t status = pmix_.init(&self_, nullptr, 0);
     keep_new_sockets_from_programs(before);
     if (status != PMIX_SUCCESS)
       fail("PMIx_Init", status,
@@ -109,7 +115,7 @@ class PmixBootstrap final : public Bootstrap {
     local_rank_ = ask_local_rank();
     launcher_ = ::getppid();
   }
-  ~PmixBootstrap() override { PMIx_Finalize(nullptr, 0); }
+  ~PmixBootstrap() override { pmix_.finalize(nullptr, 0); }
   PmixBootstrap(const PmixBootstrap&) = delete;
   PmixBootstrap& operator=(const PmixBootstrap&) = delete;
 
@@ -127,8 +133,8 @@ class PmixBootstrap final : public Bootstrap {
     held.data.bo.bytes =
         const_cast<char*>(reinterpret_cast<const char*>(value.data()));  // NOLINT: not written to
     held.data.bo.size = value.size();
-    pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key_.c_str(), &held);
-    if (status == PMIX_SUCCESS) status = PMIx_Commit();
+    pmix_status_t status = pmix_.put(PMIX_GLOBAL, key_.c_str(), &held);
+    if (status == PMIX_SUCCESS) status = pmix_.commit();
     if (status != PMIX_SUCCESS) fail("PMIx_Put", status, "");
   }
 
@@ -136,9 +142,9 @@ class PmixBootstrap final : public Bootstrap {
     const auto progress = std::make_shared<Progress>();
     bool collect = true;
     pmix_info_t info;
-    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    pmix_.load_info(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
     const pmix_status_t status =
-        PMIx_Fence_nb(nullptr, 0, &info, 1, on_fence, new FenceCall{progress});
+        pmix_.fence(nullptr, 0, &info, 1, on_fence, new FenceCall{progress});
     if (status != PMIX_SUCCESS) fail("PMIx_Fence", status, "");
     std::unique_lock lock(progress->mutex);
     const auto fenced = [&] { return progress->fenced; };
@@ -156,12 +162,12 @@ class PmixBootstrap final : public Bootstrap {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, self_.nspace, static_cast<pmix_rank_t>(rank));
     pmix_value_t* value = nullptr;
-    const pmix_status_t status = PMIx_Get(&proc, key_.c_str(), nullptr, 0, &value);
+    const pmix_status_t status = pmix_.get(&proc, key_.c_str(), nullptr, 0, &value);
     if (status != PMIX_SUCCESS)
       fail("PMIx_Get", status, fmt::format("rank {} gave no address", rank));
     std::vector<std::byte> bytes(value->data.bo.size);
     std::memcpy(bytes.data(), value->data.bo.bytes, bytes.size());
-    PMIX_VALUE_RELEASE(value);
+    release(value);
     return bytes;
   }
 
@@ -170,11 +176,11 @@ class PmixBootstrap final : public Bootstrap {
     pmix_proc_t job;
     PMIX_LOAD_PROCID(&job, self_.nspace, PMIX_RANK_WILDCARD);
     pmix_value_t* value = nullptr;
-    const pmix_status_t status = PMIx_Get(&job, key, nullptr, 0, &value);
+    const pmix_status_t status = pmix_.get(&job, key, nullptr, 0, &value);
     if (status != PMIX_SUCCESS)
       fail("PMIx_Get", status, fmt::format("the launcher gave no {}", key));
     const std::uint32_t number = value->data.uint32;
-    PMIX_VALUE_RELEASE(value);
+    release(value);
     return number;
   }
 
@@ -182,10 +188,10 @@ class PmixBootstrap final : public Bootstrap {
   /// blocks.
   int ask_local_rank() const {
     pmix_value_t* value = nullptr;
-    if (PMIx_Get(&self_, PMIX_LOCAL_RANK, nullptr, 0, &value) != PMIX_SUCCESS)
+    if (pmix_.get(&self_, PMIX_LOCAL_RANK, nullptr, 0, &value) != PMIX_SUCCESS)
       return rank() % std::max(local_size_, 1);
     const int number = value->type == PMIX_UINT16 ? value->data.uint16 : rank();
-    PMIX_VALUE_RELEASE(value);
+    release(value);
     return number % std::max(local_size_, 1);
   }
 
@@ -198,7 +204,7 @@ class PmixBootstrap final : public Bootstrap {
       pmix_proc_t proc;
       PMIX_LOAD_PROCID(&proc, self_.nspace, static_cast<pmix_rank_t>(rank));
       auto call = std::make_unique<GetCall>(GetCall{progress, static_cast<std::size_t>(rank)});
-      if (PMIx_Get_nb(&proc, key_.c_str(), nullptr, 0, on_get, call.get()) == PMIX_SUCCESS)
+      if (pmix_.ask(&proc, key_.c_str(), nullptr, 0, on_get, call.get()) == PMIX_SUCCESS)
         (void)call.release();  // the callback owns the object now
     }
   }
@@ -220,6 +226,7 @@ class PmixBootstrap final : public Bootstrap {
         .peer = first});
   }
 
+  const bootstrap::PmixLibrary& pmix_ = bootstrap::pmix_library();
   const std::string key_;
   pmix_proc_t self_{};
   int size_ = 1;

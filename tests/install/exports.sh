@@ -81,7 +81,7 @@ soname=$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' "$scratch/dynamic")
 [[ $soname == libweft.so.$abi ]] || complain "the library calls itself $soname"
 
 # docs/dependencies.md says why each of them is there.
-expected='expat fmt hwloc hwy pmix sodium spdlog xxhash c gcc_s m stdc++'
+expected='expat fmt hwloc hwy sodium spdlog xxhash c gcc_s m stdc++'
 while IFS= read -r needed; do
   name=${needed#lib} name=${name%%.so*}
   [[ " $expected ld-linux-${name#ld-linux-} " == *" $name "* ]] || complain "the library needs $needed"

@@ -54,10 +54,10 @@ has() { # has PACKAGE FIELD PATTERN
   dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2" | grep -E "$3" ||
     complain "$1: $2 is not $3, but: $(dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2")"
 }
-for library in libc6 libexpat1 libfmt9 libhwloc15 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6 libxxhash0; do
+for library in libc6 libexpat1 libfmt9 libhwloc15 libhwy1 libsodium23 libspdlog1 libstdc++6 libxxhash0; do
   has libweft3 Depends "(^|, )${library//+/\\+}"
 done
-has libweft3 Recommends '^libibverbs1, librdmacm1, ibverbs-providers$'
+has libweft3 Recommends '^libpmix2, libibverbs1, librdmacm1, ibverbs-providers$'
 has libweft-dev Depends "^libweft3 \(= $version\)\$"
 for library in "libdnnl2 \(>= 2.6\)" libfmt9 libgomp1 "libweft3 \(= $version\)"; do
   has libweft-operators3 Depends "(^|, )$library"
