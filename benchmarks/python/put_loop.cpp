@@ -1,4 +1,4 @@
-// What benchmarks/python/compare.py measures in Python, in C++: the time of a put, and of a message
+// The C++ side of compare.py: the time of a put, and of a message there and back.
 // there and back.
 //   mpirun -n 2 python_put_loop
 // Prints "put BYTES SECONDS" and "ping_pong BYTES SECONDS", the best of several rounds.
@@ -28,7 +28,7 @@ double best_of(int times, const Call& call) {
   return best;
 }
 
-/// Nobody waits for these puts: Flow::unsafe_synchronous, so that the call alone is measured.
+/// These puts wait for no reader (Flow::unsafe_synchronous), so the call alone is measured.
 void measure_puts(weft::World& world, std::int64_t bytes) {
   const weft::SlotSpec spec{.name = "put" + std::to_string(bytes),
                             .dtype = weft::DType::u8,
