@@ -18,6 +18,7 @@ int rounds = 7;
 /// The best time of one of `times` calls.
 template <typename Call>
 double best_of(int times, const Call& call) {
+  if (rounds == 1) times /= 20;
   double best = 1e9;
   for (int round = 0; round < rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
