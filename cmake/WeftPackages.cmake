@@ -111,6 +111,8 @@ This package has the header, and files for CMake and pkg-config.")
 
 # One compiled file for all of Debian's interpreters, by Python's stable ABI.
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/python/postinst
+                                              ${PROJECT_SOURCE_DIR}/cmake/debian/python/prerm)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
     "${weft_same_version}, python3 (>= 3.9), python3-cffi-backend, python3-numpy")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "openmpi-bin, weft-tools, weft-topo")

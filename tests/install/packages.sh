@@ -73,6 +73,8 @@ for library in "libweft3 \(= $version\)" python3-cffi-backend python3-numpy; do
   has python3-weft Depends "(^|, )$library"
 done
 
+[[ -x $scratch/python3-weft/DEBIAN/prerm ]] || complain "python3-weft would leave what Python has compiled"
+
 libraries=usr/lib/$triplet
 [[ -f $scratch/libweft3/$libraries/libweft.so.3 ]] || complain "libweft3: no $libraries/libweft.so.3"
 [[ $(readlink "$scratch/libweft-dev/$libraries/libweft.so") == libweft.so.3 ]] ||

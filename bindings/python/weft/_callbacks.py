@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
 from typing import Any, Callable
 
 import numpy
@@ -15,16 +15,13 @@ from .errors import Error
 class Callback:
     """A function that weft calls. Its last exception is kept, since C can't raise it."""
 
-    _lock = threading.Lock()
-    _numbers = 0
+    _numbers = itertools.count(1)
     _all: dict[int, Callback] = {}
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.failure: BaseException | None = None
-        with Callback._lock:
-            Callback._numbers += 1
-            self.number = Callback._numbers
+        self.number = next(Callback._numbers)
         Callback._all[self.number] = self
         self.context = ffi.cast("void*", self.number)
 

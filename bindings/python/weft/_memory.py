@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any, Sequence
 
@@ -19,16 +20,15 @@ check(lib.weft_unused_queue_new(_queue))
 queue = _queue[0]
 #: Objects whose memory weft uses, by their token.
 _owners: dict[int, Any] = {}
-_tokens = 0
+_tokens = itertools.count(1)  # whose next() is one step for all threads
 
 
 def keep(owner: Any) -> Any:
     """Keeps `owner` until the token that is returned comes to the queue."""
-    global _tokens
     forget_unused()
-    _tokens += 1
-    _owners[_tokens] = owner
-    return ffi.cast("void*", _tokens)
+    token = next(_tokens)
+    _owners[token] = owner
+    return ffi.cast("void*", token)
 
 
 def keep_managed(managed: Any, versioned: bool) -> None:
