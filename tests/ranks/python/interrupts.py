@@ -8,7 +8,8 @@ import time
 
 import numpy as np
 import weft
-from job import SECONDS, expect, expect_error
+from job import SECONDS, expect, expect_error, soon
+from weft import _handles
 
 
 def interrupted(call, what):
@@ -103,6 +104,23 @@ def ctrl_c_leaves_collectives_under_way(job):
     expect((other == 2 * job.size).all(), "and so does the group")
 
 
+def ctrl_c_leaves_control_calls_to_themselves(job):
+    if job.size == 1:
+        return
+    spec, before = weft.RendezvousSpec("abandoned"), len(job.world._node.dependents)
+    if job.rank == 0:
+        interrupted(lambda: weft.Rendezvous.open(job.world, spec, timeout=SECONDS), "Rendezvous.open")
+        expect(len(_handles.abandoned) == 1, "the call goes on")
+    job.meet()
+    if job.rank != 0:
+        weft.Rendezvous.open(job.world, spec, timeout=SECONDS).close()
+    expect(soon(lambda: not _handles.abandoned), "the call ends by itself")
+    expect(len(job.world._node.dependents) == before, "what it made is freed")
+    job.meet()
+    with weft.Rendezvous.open(job.world, spec, timeout=SECONDS):
+        job.meet()
+
+
 def asyncio_waits_without_a_thread(job):
     world = job.world
     slot = world.expose(weft.SlotSpec("awaited", (4,)))
@@ -180,5 +198,5 @@ def waits_of_other_threads_are_not_divided(job):
     slot.close()
 
 
-BODIES = [ctrl_c_ends_waits, ctrl_c_leaves_collectives_under_way, asyncio_waits_without_a_thread,
+BODIES = [ctrl_c_ends_waits, ctrl_c_leaves_collectives_under_way, ctrl_c_leaves_control_calls_to_themselves, asyncio_waits_without_a_thread,
           waits_of_other_threads_are_not_divided]
