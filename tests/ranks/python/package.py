@@ -35,6 +35,7 @@ UNUSED = {
     "weft_table_tensor_at": "the table keeps its specs",
     "weft_place_text": "tensors on GPUs are not in Python", "weft_tensor_allocate_in": "as above",
     "weft_tensor_get_place": "as above", "weft_tensor_wrap_in": "as above", "weft_world_copy": "as above",
+    "weft_collectives_staged_bytes": "as above",
     "weft_tracer_*": "allocation sites are for engines of C++ and C", "weft_running_node_leave": "as above",
 }
 
