@@ -52,7 +52,7 @@ struct EdgeReport {
   /// "direct": tensors are moved from and to where they lie. "staged": some went by way of other
   /// memory of this rank first.
   std::string way = "direct";
-  std::string reason;  ///< why they are staged; empty if they are not
+  std::string reason{};  ///< why they are staged; empty if they are not
 };
 
 /// Whether a fabric can reach a peer, and why it was chosen or not.

@@ -252,10 +252,11 @@ void SenderEnd::land() noexcept {
 
 bool SenderEnd::lent(const KeyStep& at) const noexcept {
   const std::uint32_t key = offers_.keys().find(at.key);
-  return offers_.lent(at.key, at.step) ||
-         std::any_of(under_way_.begin(), under_way_.end(), [&](const UnderWay& put) {
-           return put.match.key == key && put.match.step == at.step && !put.match.content.owned;
-         });
+  const auto reads = [&](const Match& match) {
+    return match.key == key && match.step == at.step && !match.content.owned;
+  };
+  return offers_.lent(at.key, at.step) || std::ranges::any_of(unmoved_, reads) ||
+         std::ranges::any_of(under_way_, [&](const UnderWay& put) { return reads(put.match); });
 }
 
 void SenderEnd::answer_error(const RequestId& id, const KeyStep& at, Code code,

@@ -28,11 +28,12 @@ bool is_loss(const Status& status) {
          status.detail().peer >= 0;
 }
 
-/// Its ranks' failures that are no loss, if `kills` ranks die.
-void play(std::uint64_t seed, int kills, Seen& seen) {
+/// One graph, whose ranks may fail by losses alone if `kills` ranks die.
+void play(std::uint64_t seed, int kills, Seen& seen, bool crowded = false) {
   p2p::sim::Random random(seed);
   SimOptions options{.seed = seed};
   options.faults = drawn_faults(random);
+  if (crowded) options.faults.full_queue = 0.5;
   options.faults.kills = kills;
   options.faults.kill_after = 40;
   options.faults.kill_within = 150;
@@ -68,6 +69,15 @@ TEST(SimulatedGraphs, GiveTheBitsOfOneRankWhateverAFabricMayDo) {
   Seen seen;
   for_fresh_seeds(300, 5'000, [&](std::uint64_t seed) {
     if (!HasFailure()) play(seed, 0, seen);
+  });
+  EXPECT_GT(seen.right, 0U);
+}
+
+// A tensor by rendezvous that the fabric has no room for stays lent until it was moved.
+TEST(SimulatedGraphs, GiveTheSameBitsWhereFabricsHaveNoRoom) {
+  Seen seen;
+  for_fresh_seeds(100, 2'000, [&](std::uint64_t seed) {
+    if (!HasFailure()) play(seed - seed % 3, 0, seen, true);
   });
   EXPECT_GT(seen.right, 0U);
 }
