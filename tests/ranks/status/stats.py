@@ -5,6 +5,7 @@ import struct
 
 EDGE_HEAD = struct.Struct("<QIIiIQQ8s208s")
 COUNTERS_AT = 256
+GPU_COUNTERS_AT = 320
 RECORD = struct.Struct("<QQQQQQQ8x")
 WAIT = struct.Struct("<QQQQQ")
 
@@ -17,7 +18,7 @@ class StatsSegmentTest:
     def __init__(self, path):
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         magic, version, _, self.bytes, count, size = struct.unpack("<8sIIQII", self.read(0, 32))
-        if magic != b"weftstat" or version != 4:
+        if magic != b"weftstat" or version != 5:
             raise ValueError(f"{path}: magic {magic}, version {version}")
         self.sections = {}
         for i in range(count):
@@ -60,8 +61,10 @@ class StatsSegmentTest:
             again = struct.unpack("<Q", self.read(at, 8))[0]
             if generation == 0 or generation % 2 or again != generation or self.schema["edge_states"][state] == "free":
                 continue
-            names = self.schema["counters"]
-            counts = struct.unpack_from(f"<{len(names)}Q", raw, COUNTERS_AT)
+            counts = {}
+            for group, first in (("counters", COUNTERS_AT), ("gpu_counters", GPU_COUNTERS_AT)):
+                names = self.schema[group]
+                counts |= zip(names, struct.unpack_from(f"<{len(names)}Q", raw, first))
             found.append(
                 {
                     "slot": text(name),
@@ -71,7 +74,7 @@ class StatsSegmentTest:
                     "role": self.schema["roles"][role],
                     "peer": peer,
                     "fabric": text(fabric),
-                    **dict(zip(names, counts)),
+                    **counts,
                 }
             )
         return found
