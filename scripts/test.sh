@@ -82,9 +82,10 @@ run_sanitizers() {
       continue
     fi
     for label in unit threads conformance cuda; do
-      # Unquoted on purpose: a prefix may consist of a command and an argument.
+      # One more at a time than there are processors: most programs wait now and then, and limits are wide here.
+      # $prefix is unquoted on purpose: it may consist of a command and an argument.
       # shellcheck disable=SC2086
-      run_label "$preset" "$label" $prefix
+      jobs=$((jobs + 1)) run_label "$preset" "$label" $prefix
     done
     [[ $preset != tsan ]] ||
       note skipped 'tsan: simulated jobs, topology, tools, kernels' \
