@@ -142,7 +142,8 @@ Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline 
   else
     insight_.waited(since);
   insight_.reached(worker_->version());
-  return status.code() == Code::peer_left ? with_the_dead(status) : status;
+  const bool has_gone = status.code() == Code::peer_left || status.code() == Code::closed;
+  return has_gone ? with_the_dead(status) : status;
 }
 
 Status TableState::with_the_dead(const Status& status) const noexcept {

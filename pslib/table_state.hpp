@@ -61,7 +61,7 @@ class TableState {
   Status receive(const char* operation, std::uint64_t bytes, Deadline deadline,
                  const Wait& wait) noexcept;
   /// Returns peer_failed with the dead server, if one has died, in place of `status`: a server has
-  /// left.
+  /// left or closed its end.
   Status with_the_dead(const Status& status) const noexcept;
   void make_synchronous(Deadline deadline);
   void make_asynchronous(Deadline deadline);
