@@ -1,25 +1,11 @@
 """The same by mpi4py, on the MPI that it was built with: mpirun -n 2 python3 by_mpi4py.py"""
 
-import sys
-import time
-
 import numpy as np
 from mpi4py import MPI
+from rounds import best_of
 
-ROUNDS = 1 if "--quick" in sys.argv else 7
 world = MPI.COMM_WORLD
 other = 1 - world.rank
-
-
-def best_of(times, call):
-    times = times if ROUNDS > 1 else times // 20
-    best = 1e9
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        for _ in range(times):
-            call()
-        best = min(best, (time.perf_counter() - start) / times)
-    return best
 
 
 small, large, reduced = np.zeros(8, np.uint8), np.zeros(1 << 18, np.float32), np.zeros(1 << 18, np.float32)

@@ -2,23 +2,9 @@
 
     mpirun -n 2 python3 by_weft.py"""
 
-import sys
-import time
+from rounds import best_of
 
 import weft
-
-ROUNDS = 1 if "--quick" in sys.argv else 7
-
-
-def best_of(times, call):
-    times = times if ROUNDS > 1 else times // 20
-    best = 1e9
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        for _ in range(times):
-            call()
-        best = min(best, (time.perf_counter() - start) / times)
-    return best
 
 
 def say(name, size, seconds):

@@ -92,7 +92,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--publish", metavar="HOST:PORT", help="publish the model to readers outside the job")
     parser.add_argument("--token", metavar="FILE", help="the readers' token")
-    parser.add_argument("--readers", type=int, default=0, help="wait for so many readers before the first step")
+    parser.add_argument("--readers", type=int, default=0, help="wait for this many readers before the first step")
     options = parser.parse_args()
     with weft.World.join() as world:
         return 0 if train(world, options) else 1

@@ -202,11 +202,10 @@ Status Mesh::disconnected(int rank, const Status& why, Deadline deadline) const 
       why.code() != Code::path_failed)
     return why;
   constexpr std::chrono::seconds kUntilKnown{1};
-  const Clock::time_point until =
-      std::min(deadline.resolve(kUntilKnown).when(), Clock::now() + kUntilKnown);
-  if (until > Clock::now())
-    (void)local_.waiter.wait([&] { return peer(rank).gone(); }, [] { return false; },
-                             Deadline::at(until));
+  const auto latest = Clock::now() + kUntilKnown;
+  const Deadline until = Deadline::at(std::min(deadline.resolve(kUntilKnown).when(), latest));
+  if (!until.passed())
+    (void)local_.waiter.wait([&] { return peer(rank).gone(); }, [] { return false; }, until);
   const Status known = peer_status(rank);
   if (known.ok()) return why;
   return described(known.code(), local_.rank, rank, [&] {

@@ -1,6 +1,6 @@
 """The C ABI of weft.h is that of the last release, with additions alone: functions, values of enumerations, and fields at
 the end of structs that begin with their size. abidiff compares the headers with bindings/c/last_release.abi, which abidw
-has written. What the library exports is exports.sh's to check.
+has written. exports.sh checks which names the library exports.
 
 Usage: c_abi.py SOURCE_FOLDER CC            compares, and shows by planted changes that differences are found
        c_abi.py SOURCE_FOLDER CC --write    writes the record: once with each release

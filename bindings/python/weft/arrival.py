@@ -54,8 +54,8 @@ class Arrival(Owner):
 
     @property
     def tensor(self) -> Tensor:
-        """The tensor itself, read-only; by DLPack also without numpy. Of a dynamic slot it stays as long as it
-        lives."""
+        """The tensor itself, read-only; by DLPack also without numpy. A dynamic slot's tensor keeps its memory
+        after the arrival is released."""
         found: Tensor | None = self._lent()
         if found is None:
             out = ffi.new("weft_tensor**")

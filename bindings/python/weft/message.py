@@ -54,7 +54,7 @@ class Messages:
     """Sends and receives between any two ranks: World.messages. A message is the bytes of one array and a tag.
 
     A receive takes the tags that equal its own, or, by a pair (value, mask), those that equal `value` in every bit of
-    `mask`. Of the messages from one rank a receive takes the first sent that matches. Messages make progress only
+    `mask`. Of several that match from one rank, it takes the one that was sent first. Messages make progress only
     inside calls that wait or test. One thread of a world at a time; another's call raises BadArgument."""
 
     def __init__(self, world: World) -> None:

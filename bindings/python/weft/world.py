@@ -71,8 +71,8 @@ class World:
         """Joins the job that mpirun or srun started, the one at WEFT_ADDR, or, with neither, a world of one rank.
 
         With options, joins a job without a launcher, whatever has started this process: `rank` of `size`, rank 0
-        accepting the others at `address`, with a `token` of 32 to 4096 bytes that the ranks share. What is left out is
-        taken from the environment."""
+        accepting the others at `address`, with a `token` of 32 to 4096 bytes that the ranks share. The environment
+        gives what is left out."""
         options = ffi.new("weft_join_options*")
         options.struct_size = ffi.sizeof("weft_join_options")
         held = []

@@ -59,7 +59,7 @@ def send_garbage(port):
 def jobs_have_names(token):
     """So that jobs of one address, after each other or in other networks, are told apart.
 
-    What was rejected at rank 0's port before the job began counts too.
+    Connections that rank 0 rejected before the job began are counted, too.
     """
     ports = [free_port(), free_port()]
     jobs = [[member(token, port, 0, 2, ENDLESS)] for port in ports]
