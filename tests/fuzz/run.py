@@ -2,7 +2,7 @@
 
 Usage: run.py BUILD_FOLDER [TARGET ...]
 
-Each target runs for 10 s, or for ten minutes if WEFT_TEST_FULL is 1. An input that fails is left in
+Each target runs for 5 s, or for ten minutes if WEFT_TEST_FULL is 1. An input that fails is left in
 BUILD_FOLDER/findings; move it to tests/fuzz/corpus/TARGET once the defect is fixed.
 WEFT_FUZZ_KEEP=1 adds to the corpus what the run has found to reach more code.
 """
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-SECONDS = 600 if os.environ.get("WEFT_TEST_FULL") == "1" else 10
+SECONDS = 600 if os.environ.get("WEFT_TEST_FULL") == "1" else 5
 MOST_BYTES = {"topology": 16384}  # others: 4096
 
 
