@@ -18,6 +18,10 @@ uintptr_t weft_python_capsule_destructor(int versioned);
 void weft_python_delete_managed(void* managed, int versioned);
 int weft_python_take(int* flag);
 int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds);
+int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor);
+typedef struct { int flag; weft_message_info info; } weft_python_mailbox;
+int weft_python_recv(weft_python_mailbox* box, weft_world* world, int source, uint64_t tag, const weft_tensor* tensor,
+                     double timeout_seconds);
 extern "Python" void weft_python_reduce(void* context, void* into, const void* from, int64_t count, weft_dtype dtype);
 extern "Python" weft_code weft_python_allocate(void* context, weft_dtype dtype, const int64_t* dims, size_t ndims,
                                                weft_tensor** tensor);
@@ -61,13 +65,41 @@ static void weft_python_delete_managed(void* managed, int versioned) {
 static int weft_python_take(int* flag) {
   return __atomic_exchange_n(flag, 1, __ATOMIC_ACQUIRE) == 0;
 }
-/* weft_put while the flag is taken; -1 if another thread has it. One call of C in place of three, since puts of small
- * tensors are what a loop has most. */
+/* weft_put while the flag is taken; -1 if another thread has it. One call of C in place of three, since puts and
+ * messages of small tensors are what a loop has most. */
 static int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds) {
   int code;
   if (!weft_python_take(flag)) return -1;
   code = (int)weft_put(remote, tensor, timeout_seconds);
   __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+  return code;
+}
+
+/* Sends a message that fits into the receiver's ring; WEFT_CODE_TIMEOUT if it does not. */
+static int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor) {
+  int code;
+  if (!weft_python_take(flag)) return -1;
+  code = (int)weft_message_send(world, to, tag, tensor, 0.0);
+  __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+  return code;
+}
+/* A report stays the same object in Python while messages are alike. */
+typedef struct {
+  int flag;
+  weft_message_info info;
+} weft_python_mailbox;
+/* The flag stays taken, except with -1: the caller returns it when it has read the report. -2: a message came whose
+ * report differs from the one before. */
+static int weft_python_recv(weft_python_mailbox* box, weft_world* world, int source, uint64_t tag,
+                            const weft_tensor* tensor, double timeout_seconds) {
+  weft_message_info before;
+  int code;
+  if (!weft_python_take(&box->flag)) return -1;
+  before = box->info;
+  code = (int)weft_message_recv(world, source, tag, WEFT_EXACT_TAG, tensor, timeout_seconds, &box->info);
+  if (code == 0 &&
+      (box->info.source != before.source || box->info.tag != before.tag || box->info.bytes != before.bytes))
+    return -2;
   return code;
 }
 

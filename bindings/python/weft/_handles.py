@@ -95,8 +95,8 @@ class Lock:
 
     __slots__ = ("flag",)
 
-    def __init__(self) -> None:
-        self.flag = ffi.new("int*")
+    def __init__(self, flag: Any = None) -> None:
+        self.flag = ffi.new("int*") if flag is None else flag
 
     def acquire(self, _: bool = False) -> bool:
         return bool(lib.weft_python_take(self.flag))

@@ -215,6 +215,33 @@ def tensor_of(value: Any, operation: str, writable: bool = False) -> Tensor:
     return found
 
 
+class Last:
+    """The array that a call has taken last, and its tensor, if it is small and weft's own: a loop passes the same one
+    each time. A larger one would keep memory that its user has dropped."""
+
+    __slots__ = ("pair", "operation", "writable")
+
+    def __init__(self, operation: str, writable: bool = False) -> None:
+        self.pair: tuple[Any, Tensor] = _no_pair
+        self.operation = operation
+        self.writable = writable
+
+    def take(self, value: Any) -> tuple[Any, Tensor]:
+        """A pair whose second is the tensor of `value`. To be asked when `value` isn't the first of `pair`."""
+        base: Any = value.base if type(value) is numpy.ndarray else None
+        if type(base) is not Tensor or base._whole() is not value or (self.writable and base.read_only):
+            return self, tensor_of(value, self.operation, self.writable)
+        pair = (value, base)
+        if base._info.bytes <= SMALL:
+            self.pair = pair
+        return pair
+
+
+#: The largest array that a call keeps, in bytes.
+SMALL = 4096
+_no_pair: Any = (object(), None)
+
+
 def _tensor_of_array(array: Any, operation: str) -> Tensor:
     root = _root(array)
     if root is not None and root._whole() is array:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generator, Sequence, Union
-
-from numpy import ndarray
+from typing import TYPE_CHECKING, Any, Generator, NamedTuple, Sequence, Union
 
 from . import _memory, _waits
-from ._handles import Line, Node, Owner, Use, busy
+from ._handles import Line, Lock, Node, Owner, Use, busy
 from ._memory import Tensor
 from ._native import ffi, lib
 from ._waits import PART, TIMEOUT
@@ -27,12 +24,11 @@ Tag = Union[int, "tuple[int, int]"]
 ANY_TAG: Tag = (0, 0)
 
 _EXACT: int = lib.WEFT_EXACT_TAG
-_send = lib.weft_message_send
-_recv = lib.weft_message_recv
+_send = lib.weft_python_send
+_recv = lib.weft_python_recv
 
 
-@dataclass(frozen=True)
-class MessageInfo:
+class MessageInfo(NamedTuple):
     """A message as its receive reports it."""
 
     source: int  #: the sender's rank
@@ -59,31 +55,35 @@ class Messages:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._line = Line()
-        self._lock = self._line.lock
-        self._received = _info()
+        self._box = ffi.new("weft_python_mailbox*")
+        self._box.info.struct_size = ffi.sizeof("weft_message_info")
+        self._flag = ffi.addressof(self._box, "flag")
+        self._line = Line(Lock(self._flag))
+        self._report = MessageInfo(0, 0, 0)
+        self._sent = _memory.Last("send")
+        self._filled = _memory.Last("recv", writable=True)
 
     def send(self, to: int, tag: int, tensor: Any, timeout: float | None = None) -> None:
         """Sends an array and returns when it may be written again. After Timeout it goes on by itself if the receiver
         knows of it already; its memory is kept until then."""
-        if not self._lock.acquire(False):
+        pair = self._sent.pair
+        if tensor is pair[0] or (pair := self._sent.take(tensor))[1]._info.bytes <= _memory.SMALL:
+            # Without a wait: a message that fits into the receiver's ring is sent; one that does not is not offered.
+            code = _send(self._flag, self._world._node.pointer, to, tag, pair[1]._handle)
+        else:
+            code = TIMEOUT
+        if code:
+            self._send_on(code, to, tag, pair[1], timeout)
+        if self._line.waiting:
+            self._line.free_waiting()
+
+    def _send_on(self, code: int, to: int, tag: int, tensor: Tensor, timeout: float | None) -> None:
+        if code < 0:
             raise busy("send")
-        try:
-            base: Any = tensor.base if type(tensor) is ndarray else None
-            if type(base) is not Tensor or base._whole() is not tensor:
-                base = _memory.tensor_of(tensor, "send")
-            # Without a wait a message that fits into the receiver's ring is sent; one that does not is not offered.
-            if base._info.bytes <= 4096:
-                code = _send(self._world._node.pointer, to, tag, base._handle, 0.0)
-                if not code:
-                    return
-                if code != TIMEOUT:
-                    raise last_error(code)
-            self._begin(lib.weft_message_isend, to, tag, base._handle)._wait_held(timeout)
-        finally:
-            self._lock.release()
-            if self._line.waiting:
-                self._line.free_waiting()
+        if code != TIMEOUT:
+            raise last_error(code)
+        with Use(self._line, "send"):
+            self._begin(lib.weft_message_isend, to, tag, tensor._handle)._wait_held(timeout)
 
     def isend(self, to: int, tag: int, tensor: Any) -> MessageRequest:
         """The same without waiting: the array is lent to weft until the request has ended."""
@@ -93,32 +93,46 @@ class Messages:
 
     def recv(self, source: int, tag: Tag, into: Any, timeout: float | None = None) -> MessageInfo:
         """Receives a message into the first bytes of `into`. Mismatch: it is larger, and was dropped."""
-        if not self._lock.acquire(False):
+        pair = self._filled.pair
+        if into is not pair[0]:
+            pair = self._filled.take(into)
+        if type(tag) is not int:
+            return self._recv_masked(source, tag, pair[1], timeout)
+        code = _recv(self._box, self._world._node.pointer, source, tag, pair[1]._handle,
+                     PART if timeout is None or timeout > PART else timeout)
+        if code == -1:
             raise busy("recv")
         try:
-            base: Any = into.base if type(into) is ndarray else None
-            if type(base) is not Tensor or base._whole() is not into:
-                base = _memory.tensor_of(into, "recv", writable=True)
-            value, mask = tag if isinstance(tag, tuple) else (tag, _EXACT)
-            info = self._received
-            code = _recv(self._world._node.pointer, source, value, mask, base._handle,
-                         PART if timeout is None or timeout > PART else timeout, info)
-            if not code:
-                return MessageInfo(info.source, info.tag, info.bytes)
-            if code != TIMEOUT or (timeout is not None and timeout <= PART):
-                raise last_error(code)
-            request = self._begin(lib.weft_message_irecv, source, value, mask, base._handle)
-            left = (self._world.timeout if timeout is None else timeout) - PART
-            try:
-                return request._wait_held(max(left, 0.0))
-            except BaseException:
-                # A receive that waits no longer takes no message.
-                lib.weft_message_request_cancel(request._node.pointer)
-                raise
+            if code:
+                if code > 0:
+                    return self._recv_on(code, source, tag, _EXACT, pair[1], timeout)
+                self._report = _told(self._box.info)
+            return self._report
         finally:
-            self._lock.release()
+            self._flag[0] = 0
             if self._line.waiting:
                 self._line.free_waiting()
+
+    def _recv_masked(self, source: int, tag: Tag, into: Tensor, timeout: float | None) -> MessageInfo:
+        value, mask = tag if isinstance(tag, tuple) else (tag, _EXACT)
+        info = _info()
+        with Use(self._line, "recv"):
+            code = lib.weft_message_recv(self._world._pointer("recv"), source, value, mask, into._handle,
+                                         _waits.first_part(timeout), info)
+            return self._recv_on(code, source, value, mask, into, timeout) if code else _told(info)
+
+    def _recv_on(self, code: int, source: int, value: int, mask: int, into: Tensor,
+                 timeout: float | None) -> MessageInfo:
+        if code != TIMEOUT or (timeout is not None and timeout <= PART):
+            raise last_error(code)
+        request = self._begin(lib.weft_message_irecv, source, value, mask, into._handle)
+        left = (self._world.timeout if timeout is None else timeout) - PART
+        try:
+            return request._wait_held(max(left, 0.0))
+        except BaseException:
+            # A receive that waits no longer takes no message.
+            lib.weft_message_request_cancel(request._node.pointer)
+            raise
 
     def irecv(self, source: int, tag: Tag, into: Any) -> MessageRequest:
         """The same without waiting: `into` is lent to weft until the request has ended. Dropping the request cancels a

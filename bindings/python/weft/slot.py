@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable
 
-from numpy import ndarray
-
 from . import _dtypes, _enums, _events, _memory, _waits
 from ._handles import Line, Lock, Node, Owner, Use, busy
 from ._memory import Tensor
@@ -188,6 +186,7 @@ class RemoteSlot(Owner):
         lock = Lock()
         self._flag = lock.flag
         self._line = Line(lock)
+        self._last = _memory.Last("put")
         self._node = Node(pointer, lib.weft_remote_slot_close, world._node, self._line, "the remote slot")
         self.spec, self.owner = spec_from(lib.weft_remote_slot_get_info, pointer)
 
@@ -196,13 +195,13 @@ class RemoteSlot(Owner):
 
         After Timeout nothing was sent. After UnderWay (only where a network lies between the ranks) the put goes on,
         and the tensor must not be written until put_wait() has returned."""
-        base: Any = tensor.base if type(tensor) is ndarray else None
-        if type(base) is not Tensor or base._whole() is not tensor:
-            base = _memory.tensor_of(tensor, "put")
-        code = _put(self._flag, self._node.pointer, base._handle,
+        pair = self._last.pair
+        if tensor is not pair[0]:
+            pair = self._last.take(tensor)
+        code = _put(self._flag, self._node.pointer, pair[1]._handle,
                     PART if timeout is None or timeout > PART else timeout)
         if code:
-            self._put_on(base, code, timeout)
+            self._put_on(pair[1], code, timeout)
         if self._line.waiting:
             self._line.free_waiting()
 

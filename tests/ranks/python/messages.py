@@ -1,5 +1,7 @@
 """Bodies of the conformance suite for messages."""
 
+import weakref
+
 import numpy as np
 import weft
 from job import SECONDS, expect, expect_error
@@ -53,4 +55,34 @@ def receives_end_by_time_and_by_cancel(job):
     expect(messages.recv(job.last, 5, into, SECONDS).bytes == 8 and into[0] == 8, "a smaller message")
 
 
-BODIES = [messages_are_taken_by_source_and_tag, arrays_of_others_are_sent_too, receives_end_by_time_and_by_cancel]
+def each_array_and_report_is_the_call_s_own(job):
+    """Calls keep the small array that they had last, and the report of a message like the one before."""
+    messages = job.world.messages
+    arrays = [job.world.array(4), job.world.array(8), job.world.array(500)]
+    into = [job.world.array(500) for _ in range(2)]
+    for turn in range(30):
+        array, target, tag = arrays[turn // 2 % 3], into[turn // 3 % 2], turn // 4 % 2
+        array[:] = turn + job.rank
+        messages.send(job.next, tag, array, SECONDS)
+        info = messages.recv(job.last, tag, target, SECONDS)
+        expect(info == weft.MessageInfo(job.last, tag, array.nbytes), f"the report of message {turn}")
+        expect((target[:array.size] == turn + job.last).all(), f"the elements of message {turn}")
+    sent = arrays[0]
+    sent.shape = (2, 2)  # the same object, and the same memory
+    messages.send(job.next, 1, sent, SECONDS)
+    expect(messages.recv(job.last, 1, into[0], SECONDS).bytes == 16, "an array that has got another shape")
+    fresh = job.world.array(8)
+    fresh.flags.writeable = False
+    expect_error(weft.BadArgument, "read-only", lambda: messages.recv(job.last, 1, fresh[:4], 0.0), "a read-only part")
+    # Large arrays are not kept.
+    large = weakref.ref(job.world.array(100_000))
+    expect(large() is None, "an array is freed when it is dropped")
+    array = job.world.array(100_000)
+    large = weakref.ref(array)
+    messages.send(job.rank, 1, array[:10], SECONDS)
+    messages.recv(job.rank, 1, array, SECONDS)
+    del array
+    expect(large() is None, "a large array is freed when it is dropped after a call")
+
+
+BODIES = [each_array_and_report_is_the_call_s_own, messages_are_taken_by_source_and_tag, arrays_of_others_are_sent_too, receives_end_by_time_and_by_cancel]
