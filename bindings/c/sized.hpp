@@ -15,9 +15,10 @@ namespace weft::c {
 /// No struct of this API is as large; a larger size is a field that was never set.
 inline constexpr std::size_t kMostStruct = 65536;
 
-/// Throws Error(bad_argument) if `size` can't be a struct's.
+/// Throws Error(bad_argument) if `size` can't be a struct's. Every struct of this API has the
+/// alignment of its size, so that another number would cut a field in two.
 inline void check_struct_size(const char* operation, const char* what, std::size_t size) {
-  if (size < sizeof(std::size_t) || size > kMostStruct)
+  if (size < sizeof(std::size_t) || size > kMostStruct || size % alignof(std::size_t) != 0)
     throw_error(Code::bad_argument, operation,
                 std::string(what) + "->struct_size is " + std::to_string(size),
                 "set it to sizeof of the struct");

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, Callable
 
 from ._native import ffi, lib
-from .errors import check
+from .errors import bad_argument, check
 
 #: Operations that progress only while they are tested (messages, collectives) are tested this often, first and at most.
 _FIRST_LOOK, _LONGEST_LOOK = 0.0005, 0.02
@@ -17,11 +17,10 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.0005, 0.02
 class Events:
     """The events of one world in one loop: wakes everything that waits, which then looks again."""
 
-    def __init__(self, world: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, world: Any) -> None:
         out = ffi.new("int*")
         check(lib.weft_world_event_fd(world, out))
         self.world = world
-        self.loop = loop
         self.descriptor = int(out[0])
         self.waiting: set[asyncio.Future[None]] = set()
         self.watched = False
@@ -35,12 +34,14 @@ class Events:
 
     async def next(self, seconds: float) -> None:
         """Returns at the next event, or after `seconds`."""
-        future: asyncio.Future[None] = self.loop.create_future()
+        # Not kept: a loop that has ended goes, and with it its entry in Loops.
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
         self.waiting.add(future)
         if not self.watched:
-            self.loop.add_reader(self.descriptor, self.wake)
+            loop.add_reader(self.descriptor, self.wake)
             self.watched = True
-        timer = self.loop.call_later(seconds, _look, future)
+        timer = loop.call_later(seconds, _look, future)
         try:
             await future
         finally:
@@ -48,7 +49,7 @@ class Events:
             self.waiting.discard(future)
             if not self.waiting and self.watched:
                 # A loop that nobody waits in must not be kept alive, nor woken, by the descriptor.
-                self.loop.remove_reader(self.descriptor)
+                loop.remove_reader(self.descriptor)
                 self.watched = False
 
 
@@ -66,12 +67,14 @@ class Loops:
     def of(self, world: Any, loop: asyncio.AbstractEventLoop) -> Events:
         found = self.loops.get(loop)
         if found is None:
-            found = self.loops[loop] = Events(world, loop)
+            found = self.loops[loop] = Events(world)
         return found
 
 
 async def until(loops: Loops, world: Any, holds: Callable[[], bool], timeout: float) -> bool:
     """Waits until `holds()`; False after `timeout` seconds."""
+    if timeout != timeout:
+        raise bad_argument("await", "the timeout is not a number", "give seconds")
     if holds():
         return True
     events = loops.of(world, asyncio.get_running_loop())

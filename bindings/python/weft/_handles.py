@@ -19,7 +19,7 @@ Self = TypeVar("Self", bound="Owner")
 class Node:
     """One C handle. `free` takes the pointer and returns a code."""
 
-    __slots__ = ("pointer", "free", "parent", "line", "dependents", "dropped", "name")
+    __slots__ = ("pointer", "free", "parent", "line", "dependents", "holds", "dropped", "name")
 
     def __init__(self, pointer: Any, free: Callable[[Any], int], parent: Node | None, line: Line | None = None,
                  name: str = "") -> None:
@@ -28,6 +28,7 @@ class Node:
         self.parent = parent
         self.line = line if line is not None else Line()
         self.dependents: set[Node] = set()
+        self.holds: set[int] = set()  #: arrays of its memory, which may outlive it
         self.dropped = False
         self.name = name
         (_roots if parent is None else parent.dependents).add(self)
@@ -42,19 +43,24 @@ class Node:
 
     def free_if_dropped(self) -> None:
         """With the line held."""
-        if self.dropped and not self.dependents and self.pointer != ffi.NULL:
+        if self.dropped and not self.dependents and not self.holds and self.pointer != ffi.NULL:
             pointer, self.pointer = self.pointer, ffi.NULL
             self.free(pointer)
             self._leave_parent()
 
     def close(self, operation: str) -> None:
-        """Frees the handle at the user's wish, who gets its failure. Twice is once."""
+        """Frees the handle at the user's wish, who gets its failure; once its last array is gone, if there are any.
+        Twice is once."""
         if self.dropped:
             return
         with Use(self.line, operation):
-            if self.dependents:
-                raise BadArgument(f"{len(self.dependents)} handles of {self.name} are still open", operation=operation,
+            open_still = sum(not node.dropped for node in list(self.dependents))
+            if open_still:
+                raise BadArgument(f"{open_still} handles of {self.name} are still open", operation=operation,
                                   hint="close or drop its requests, arrivals and plans first")
+            if self.holds or self.dependents:
+                self.dropped = True
+                return
             check(self.free(self.pointer))
             self.pointer = ffi.NULL
             self.dropped = True
@@ -80,10 +86,26 @@ class Node:
             return False
         try:
             self.dropped = True
+            self.holds.clear()
             self.free_if_dropped()
         finally:
             self.line.lock.release()
         return True
+
+
+class Hold:
+    """Kept by an array of a handle's memory: the handle is freed after it."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        node.holds.add(id(self))
+
+    def __del__(self) -> None:
+        self.node.holds.discard(id(self))
+        if self.node.dropped and not exiting:
+            self.node.line.free_soon(self.node)
 
 
 #: Handles that were made from no other: worlds, and readers outside a job.
@@ -146,6 +168,11 @@ class Use:
             self.line.free_waiting()
 
 
+def no_copy(value: object) -> TypeError:
+    """For __reduce_ex__(), which copies, too, call."""
+    return TypeError(f"a weft.{type(value).__name__} stands for a handle of this process: it can't be copied or pickled")
+
+
 def busy(operation: str) -> BadArgument:
     return BadArgument("another thread uses this handle now", operation=operation,
                        hint="one thread at a time: give each thread a slot of its own, or take turns by a lock")
@@ -174,6 +201,9 @@ class Owner:
         node = getattr(self, "_node", None)
         if node is not None and not exiting:
             node.drop()
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise no_copy(self)
 
     def _pointer(self, operation: str) -> Any:
         if self._node.dropped:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from operator import index
 from typing import Any, Sequence
 
 import numpy
@@ -58,11 +59,13 @@ def kept() -> int:
 def dims_of(shape: Any, operation: str) -> Any:
     """A shape as the C ABI takes it: an int64_t[]."""
     try:
-        dims = (int(shape),) if isinstance(shape, (int, numpy.integer)) else tuple(int(dim) for dim in shape)
+        dims = (index(shape),) if hasattr(shape, "__index__") else tuple(index(dim) for dim in shape)
     except (TypeError, ValueError):
         raise bad_argument(operation, f"{shape!r} is no shape", "give the dimensions, as (2, 3)") from None
     if len(dims) > MAX_DIMS:
         raise bad_argument(operation, f"{len(dims)} dimensions", f"at most {MAX_DIMS}: reshape it")
+    if any(dim >= 2**63 or dim < -2**63 for dim in dims):
+        raise bad_argument(operation, f"{shape!r} is no shape", "a dimension has less than 2**63 elements")
     return ffi.new("int64_t[]", dims)
 
 
@@ -82,7 +85,8 @@ class Tensor:
         self._owner = owner  #: what the memory needs to stay
 
     def __del__(self) -> None:
-        if not _handles.exiting and getattr(self, "_handle", None) is not None:
+        # The module itself may be gone at the interpreter's end.
+        if not getattr(_handles, "exiting", True) and getattr(self, "_handle", None) is not None:
             lib.weft_tensor_free(self._handle)
 
     @property
@@ -135,8 +139,20 @@ class Tensor:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, **_: Any) -> Any:
-        return _dlpack.capsule(self._handle, max_version is not None and max_version[0] >= 1)
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if dl_device not in (None, (1, 0)):
+            raise BufferError("the tensor lies in the processor's memory; ask for it there, and copy it")
+        if copy:
+            # The consumer gets a tensor of its own, not one of the arena.
+            return numpy.array(self.array).__dlpack__()
+        return self._capsule(max_version is not None and max_version[0] >= 1)
+
+    def _capsule(self, versioned: bool) -> Any:
+        return _dlpack.capsule(self._handle, versioned)
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise _handles.no_copy(self)
 
     def __repr__(self) -> str:
         return f"weft.Tensor({_dtypes.NAMES[self._info.dtype]}{list(self.shape)}, {self.memory})"
@@ -144,6 +160,28 @@ class Tensor:
 
 def _none() -> None:
     return None
+
+
+class Lent(Tensor):
+    """A tensor in memory of an object that its arrays keep: an arrival, a table, a reader."""
+
+    __slots__ = ("_keeper",)
+
+    def __init__(self, handle: Any, keeper: Any) -> None:
+        super().__init__(handle)
+        self._keeper = keeper
+
+    def _capsule(self, versioned: bool) -> Any:
+        # Consumers keep a token of this object until they delete their tensor.
+        info = self._info
+        token = keep(self)
+        out = ffi.new("weft_tensor**")
+        code = lib.weft_tensor_wrap_queued(info.data, info.dtype, info.dims, info.ndims, int(info.read_only), queue,
+                                           token, out)
+        if code:
+            forget(token)
+            check(code)
+        return Tensor(out[0])._capsule(versioned)
 
 
 class _Interface:

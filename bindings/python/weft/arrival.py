@@ -12,27 +12,6 @@ from ._native import ffi, lib
 from .errors import check
 
 
-class _Lent(Tensor):
-    """The tensor of an arrival. It keeps the arrival, so that no array outlives the memory's loan."""
-
-    __slots__ = ("_arrival",)
-
-    def __init__(self, handle: Any, arrival: Arrival) -> None:
-        super().__init__(handle)
-        self._arrival = arrival
-
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, **_: Any) -> Any:
-        # Consumers keep a token of this object, and so the arrival, until they delete their tensor.
-        info = self._info
-        token = _memory.keep(self)
-        out = ffi.new("weft_tensor**")
-        code = lib.weft_tensor_wrap_queued(info.data, info.dtype, info.dims, info.ndims, 1, _memory.queue, token, out)
-        if code:
-            _memory.forget(token)
-            check(code)
-        return Tensor(out[0]).__dlpack__(max_version=max_version)
-
-
 class Arrival(Owner):
     """A tensor in a slot's buffer, or a version of a published slot. Letting it go returns the buffer.
 
@@ -62,7 +41,7 @@ class Arrival(Owner):
             check(lib.weft_arrival_tensor(self._pointer("tensor"), out))
             if self._slot.spec.placement == "dynamic":
                 return Tensor(out[0])
-            found = _Lent(out[0], self)
+            found = _memory.Lent(out[0], self)
             self._lent = weakref.ref(found)
         return found
 

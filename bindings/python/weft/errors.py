@@ -131,6 +131,13 @@ def text(value: Any) -> str:
     return found.decode("utf-8", "replace")
 
 
+def c_text(value: str) -> bytes:
+    """A str as a C text."""
+    if "\0" in value:
+        raise bad_argument("", f"{value!r} has a NUL character, where a text of C ends", "leave it out")
+    return value.encode()
+
+
 def last_error(code: int) -> Error:
     """The exception of this thread's last failing call, which has returned `code`."""
     detail = ffi.new("weft_error*")

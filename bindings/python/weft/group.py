@@ -23,6 +23,9 @@ class Group:
         if not _handles.exiting:
             lib.weft_group_free(self._group)
 
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise _handles.no_copy(self)
+
     def _number(self, call: Any, kind: str = "int*") -> int:
         out = ffi.new(kind)
         check(call(self._group, out))

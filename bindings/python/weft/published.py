@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generator, Iterable, Sequence
 
 from . import _dtypes, _enums, _memory, _waits
-from ._handles import Line, Node, Owner, Use, busy
+from ._handles import Hold, Line, Node, Owner, Use, busy
 from ._memory import Tensor
 from ._native import ffi, lib
 from .arrival import Arrival
-from .errors import Timeout, bad_argument, check
+from .errors import Timeout, bad_argument, c_text, check
 from .slot import Request, Slot, SlotSpec, Waitable, spec_from
 from .world import int_from, ranks_of
 
@@ -35,7 +35,7 @@ class _CSpec:
             raise bad_argument(operation, f"a {type(spec).__name__} is no weft.PublishedSpec", "")
         if not 1 <= spec.depth <= 4096:
             raise bad_argument(operation, f"depth is {spec.depth}", "1 to 4096 versions")
-        self.name = ffi.new("char[]", spec.name.encode())
+        self.name = ffi.new("char[]", c_text(spec.name))
         self.dims = _memory.dims_of(spec.shape, operation)
         self.spec = ffi.new("weft_published_spec*")
         self.spec.struct_size = ffi.sizeof("weft_published_spec")
@@ -55,7 +55,7 @@ def attach(world: World, owner: int, spec: PublishedSpec | str, timeout: float |
     pointer = world._pointer("attach")
     out = ffi.new("weft_published_reader**")
     if isinstance(spec, str):
-        name = ffi.new("char[]", spec.encode())
+        name = ffi.new("char[]", c_text(spec))
 
         def call(seconds: float) -> int:
             code: int = lib.weft_published_reader_attach_by_name(pointer, owner, name, seconds, out)
@@ -88,7 +88,7 @@ class PublishedSlot(Owner):
             pointer = self._pointer("next")
             check(_waits.in_parts(lambda seconds: lib.weft_published_slot_next(pointer, seconds, out), timeout,
                                   self._world.timeout))
-        self._next = Tensor(out[0])
+        self._next = _memory.Lent(out[0], Hold(self._node))
         return self._next
 
     def publish(self) -> None:
@@ -99,6 +99,11 @@ class PublishedSlot(Owner):
         array = None if filled is None else filled._whole()
         if array is not None:
             array.flags.writeable = False
+
+    def close(self) -> None:
+        """Ends the slot; its memory once the last array of next() is gone."""
+        self._next = None
+        super().close()
 
     @property
     def readers(self) -> int:

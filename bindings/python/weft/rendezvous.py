@@ -9,7 +9,7 @@ from . import _enums, _memory, _waits
 from ._handles import Node, Owner
 from ._memory import Tensor
 from ._native import ffi, lib
-from .errors import Error, check, last_error
+from .errors import Error, c_text, check, last_error
 from .group import Group
 from .world import int_from
 
@@ -49,7 +49,7 @@ class Received:
 
     def bytes(self) -> bytes:
         """The bytes of an encoded value."""
-        return b"" if self.tensor is None else bytes(self.tensor.array.tobytes())
+        return b"" if self.tensor is None or self.tensor.nbytes == 0 else bytes(self.tensor.array.tobytes())
 
 
 class Rendezvous(Owner):
@@ -70,7 +70,7 @@ class Rendezvous(Owner):
 
         wanted = spec or RendezvousSpec()
         c_spec = ffi.new("weft_rendezvous_spec*")
-        name = ffi.new("char[]", wanted.name.encode())
+        name = ffi.new("char[]", c_text(wanted.name))
         c_spec.struct_size, c_spec.name = ffi.sizeof("weft_rendezvous_spec"), name
         c_spec.max_parked_bytes, c_spec.max_parked = wanted.max_parked_bytes, wanted.max_parked
         c_spec.max_parked_requests, c_spec.message_bytes = wanted.max_parked_requests, wanted.message_bytes
@@ -102,7 +102,7 @@ class Rendezvous(Owner):
 
     def send_error(self, to: int, key: str, step: int, code: str, message: str, timeout: float | None = None) -> None:
         """Offers an error: the receive raises the class of `code`, for example "cancelled"."""
-        self._offer(lib.weft_rendezvous_send_error, to, key, step, _enums.CODE(code, "send_error"), message.encode(),
+        self._offer(lib.weft_rendezvous_send_error, to, key, step, _enums.CODE(code, "send_error"), c_text(message),
                     timeout=timeout)
 
     def send_encoded(self, to: int, key: str, step: int, codec: int, data: Any, timeout: float | None = None) -> None:
@@ -111,32 +111,40 @@ class Rendezvous(Owner):
         self._offer(lib.weft_rendezvous_send_encoded, to, key, step, codec, held, len(held), timeout=timeout)
 
     def _offer(self, call: Any, to: int, key: str, step: int, *arguments: Any, timeout: float | None) -> None:
-        pointer, named = self._pointer("send"), key.encode()
-        check(_waits.in_parts(lambda seconds: call(pointer, to, named, step, *arguments, seconds), timeout,
-                              self._world.timeout))
+        pointer, named = self._pointer("send"), c_text(key)
+        self._check(_waits.in_parts(lambda seconds: call(pointer, to, named, step, *arguments, seconds), timeout,
+                                    self._world.timeout))
+
+    def _check(self, code: int) -> None:
+        if self._observer is not None:
+            self._observer.raise_failure()
+        check(code)
 
     def lent(self, to: int, key: str, step: int) -> bool:
         """True while the offered tensor is still read from the caller's memory."""
-        return bool(int_from(lib.weft_rendezvous_lent, self._pointer("lent"), to, key.encode(), step))
+        return bool(int_from(lib.weft_rendezvous_lent, self._pointer("lent"), to, c_text(key), step))
 
     def serve(self, timeout: float | None = None) -> None:
         """Answers requests until everything that this rank has offered was fetched."""
         pointer = self._pointer("serve")
-        check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_serve(pointer, seconds), timeout,
-                              self._world.timeout))
+        self._check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_serve(pointer, seconds), timeout,
+                                    self._world.timeout))
 
     def ready(self, source: int, key: str, step: int) -> bool:
         """Asks for the tensor, unless this rank has asked; True if recv() would return at once."""
-        return bool(int_from(lib.weft_rendezvous_ready, self._pointer("ready"), source, key.encode(), step))
+        return bool(int_from(lib.weft_rendezvous_ready, self._pointer("ready"), source, c_text(key), step))
 
     def recv(self, source: int, key: str, step: int, timeout: float | None = None) -> Received:
         """Receives the tensor that rank `source` offers to this rank. Timeout leaves the request alive: another call
         resumes it, cancel() ends it."""
-        pointer, named = self._pointer("recv"), key.encode()
+        pointer, named = self._pointer("recv"), c_text(key)
         out = _received(1)
-        check(_waits.in_parts(lambda seconds: lib.weft_rendezvous_recv(pointer, source, named, step, seconds, out),
-                              timeout, self._world.timeout))
-        return _told(out[0])
+        code = _waits.in_parts(lambda seconds: lib.weft_rendezvous_recv(pointer, source, named, step, seconds, out),
+                               timeout, self._world.timeout)
+        received = None if code else _told(out[0])
+        self._check(code)
+        assert received is not None
+        return received
 
     def recv_many(self, source: int, wanted: Sequence[tuple[str, int]],
                   timeout: float | None = None) -> list[Received | Error]:
@@ -147,7 +155,7 @@ class Rendezvous(Owner):
 
         def call(seconds: float) -> int:
             left = [place for place, result in enumerate(found) if result is None]
-            names = [ffi.new("char[]", wanted[place][0].encode()) for place in left]
+            names = [ffi.new("char[]", c_text(wanted[place][0])) for place in left]
             out = _received(len(left))
             code: int = lib.weft_rendezvous_recv_many(pointer, source, ffi.new("char*[]", names),
                                                       ffi.new("uint64_t[]", [wanted[place][1] for place in left]),
@@ -163,12 +171,12 @@ class Rendezvous(Owner):
                     found[place] = same or last_error(result.code)
             return _waits.TIMEOUT if None in found else 0
 
-        check(_waits.in_parts(call, timeout, self._world.timeout))
+        self._check(_waits.in_parts(call, timeout, self._world.timeout))
         return [result for result in found if result is not None]
 
     def cancel(self, source: int, key: str, step: int) -> None:
         """Ends a request that a timeout left alive."""
-        check(lib.weft_rendezvous_cancel(self._pointer("cancel"), source, key.encode(), step))
+        check(lib.weft_rendezvous_cancel(self._pointer("cancel"), source, c_text(key), step))
 
 
 def _received(count: int) -> Any:

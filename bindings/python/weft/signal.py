@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 from . import _waits
 from ._handles import Node, Owner
 from ._native import ffi, lib
-from .errors import bad_argument, check
+from .errors import bad_argument, c_text, check
 from .slot import RemoteSlot, Waitable
 from .world import int_from, ranks_of
 
@@ -29,7 +29,7 @@ class Signal(Owner, Waitable):
     def expose(world: World, name: str, value: int = 0) -> Signal:
         """Exposes a signal of that initial value. A name has 1 to 200 bytes."""
         out = ffi.new("weft_signal**")
-        check(lib.weft_signal_expose(world._pointer("expose"), name.encode(), value & _MASK, out))
+        check(lib.weft_signal_expose(world._pointer("expose"), c_text(name), value & _MASK, out))
         return Signal(world, out[0])
 
     @property
@@ -75,7 +75,7 @@ class RemoteSignal(Owner):
     @staticmethod
     def attach(world: World, owner: int, name: str, timeout: float | None = None) -> RemoteSignal:
         """Attaches to the signal `name` of rank `owner`, waiting for it to be exposed."""
-        pointer, named = world._pointer("attach"), name.encode()
+        pointer, named = world._pointer("attach"), c_text(name)
         out = ffi.new("weft_remote_signal**")
         check(_waits.in_parts(lambda seconds: lib.weft_remote_signal_attach(pointer, owner, named, seconds, out),
                               timeout, world.timeout))

@@ -12,7 +12,7 @@ from ._memory import Tensor
 from ._native import ffi, lib
 from ._waits import PART
 from .arrival import Arrival
-from .errors import bad_argument, check, last_error, text
+from .errors import bad_argument, c_text, check, last_error, text
 from .world import int_from, ranks_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _CSpec:
     def __init__(self, spec: SlotSpec, operation: str, memory: Tensor | None = None) -> None:
         if not isinstance(spec, SlotSpec):
             raise bad_argument(operation, f"a {type(spec).__name__} is no weft.SlotSpec", "")
-        self.name = ffi.new("char[]", spec.name.encode())
+        self.name = ffi.new("char[]", c_text(spec.name))
         self.dims = _memory.dims_of(spec.shape, operation)
         self.memory = memory
         depth = spec.depth
@@ -78,7 +78,7 @@ def attach(world: World, owner: int, spec: SlotSpec | str, timeout: float | None
     pointer = world._pointer("attach")
     out = ffi.new("weft_remote_slot**")
     if isinstance(spec, str):
-        name = ffi.new("char[]", spec.encode())
+        name = ffi.new("char[]", c_text(spec))
 
         def call(seconds: float) -> int:
             code: int = lib.weft_slot_attach_by_name(pointer, owner, name, seconds, out)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence
 from . import _dtypes, _events, _handles, _memory, _waits
 from ._handles import Node
 from ._native import ffi, lib
-from .errors import BadArgument, Closed, bad_argument, check, text
+from .errors import BadArgument, Closed, bad_argument, c_text, check, text
 from .group import Group
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class World:
                 raise bad_argument("join", f"size is {size}", "a job has at least one rank")
             options.rank, options.size = rank, size
         if address is not None:
-            held.append(ffi.new("char[]", address.encode()))
+            held.append(ffi.new("char[]", c_text(address)))
             options.address = held[-1]
         if token is not None:
             held.append(ffi.from_buffer(token))
@@ -122,7 +122,7 @@ class World:
 
     def declare_dead(self, rank: int, why: str) -> None:
         """Declares a rank dead: waits for it end with PeerFailed, and it is fenced."""
-        check(lib.weft_world_declare_dead(self._pointer("declare_dead"), rank, why.encode()))
+        check(lib.weft_world_declare_dead(self._pointer("declare_dead"), rank, c_text(why)))
 
     def group(self) -> Group:
         """The group of all ranks."""
@@ -230,6 +230,9 @@ class World:
         if self._left:
             raise Closed("this world has been left", operation=operation, hint="join again by World.join()")
         return self._node.pointer
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise _handles.no_copy(self)
 
     def __enter__(self) -> World:
         return self

@@ -2,15 +2,20 @@
 
 Usage: alone.py CASE, or without one all cases, each in a process of its own."""
 
+import asyncio
+import copy
 import gc
 import multiprocessing
 import os
+import pickle
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 import weft
@@ -145,9 +150,108 @@ def exit_by_an_exception():
     raise SystemExit(7)
 
 
+def publisher_at_any_port(world, token):
+    for port in random.sample(range(20000, 30000), 20):
+        try:
+            return weft.pslib.Publisher(world, address=f"127.0.0.1:{port}", token_file=token)
+        except weft.Error as error:
+            last = error
+    raise last
+
+
+def arrays_outlive_what_they_lie_in():
+    world = weft.World.join()
+    with world.expose_published(weft.PublishedSpec("p", (1 << 18,), depth=2)) as published:
+        filled = published.next(SECONDS).array
+    with weft.pslib.ParameterServer(world) as server, \
+            server.table("t", [weft.pslib.TensorSpec("w", (1 << 18,))]) as table:
+        parameter, gradient = table.parameter("w"), table.gradient("w")
+        table.initialize(SECONDS)
+    expect_error(weft.Closed, "closed", lambda: table.push(), "a closed table")
+    with tempfile.TemporaryDirectory() as folder:
+        token = os.path.join(folder, "token")
+        with open(token, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(os.urandom(32).hex())
+        publisher = publisher_at_any_port(world, token)
+        publication = publisher.publication("model", [weft.pslib.PublishedTensor("w", (1 << 18,))])
+        publication.publish([np.ones(1 << 18, np.float32)])
+        with weft.pslib.Reader.join("model", address=publisher.address, token_file=token, timeout=SECONDS) as reader:
+            reader.pull_latest(SECONDS)
+            array, shared = reader.array("w"), world.from_dlpack(reader.tensor("w")).array
+    world.leave(SECONDS)
+    del world, published, server, table, publisher, publication, reader
+    gc.collect()
+    filled[:], gradient[:] = 1, 2
+    expect(array[-1] == 1 and shared[-1] == 1 and (parameter == 0).all(), "arrays of what is closed")
+
+
+def handles_are_not_copied():
+    world = weft.World.join()
+    tensor = world.allocate(4)
+    for value in (world, world.group(), tensor, world.expose(weft.SlotSpec("x", (4,)))):
+        expect_error(TypeError, "can't be copied", lambda value=value: copy.copy(value), f"a copy of {value}")
+        expect_error(TypeError, "can't be copied", lambda value=value: pickle.dumps(value), f"a pickle of {value}")
+    expect_error(BufferError, "processor", lambda: tensor.__dlpack__(dl_device=(2, 0)), "DLPack on another device")
+    copied = world.from_dlpack(tensor.__dlpack__(copy=True)).array
+    tensor.array[:] = 1
+    copied[:] = 2
+    expect((tensor.array == 1).all(), "DLPack's copy is one")
+    expect_error(weft.BadArgument, "NUL", lambda: world.expose(weft.SlotSpec("a\0b")), "a NUL in a name")
+    expect_error(weft.BadArgument, "shape", lambda: world.array(2.9), "a shape of a fraction")
+    expect_error(weft.BadArgument, "shape", lambda: world.array((2.0, 2**70)), "a shape beyond all numbers")
+    expect_error(weft.BadArgument, "2**63", lambda: world.array((2**70,)), "a shape beyond all numbers")
+    world.leave(SECONDS)
+
+
+def loops_of_asyncio_are_freed():
+    world = weft.World.join()
+    slot = world.expose(weft.SlotSpec("x", (4,)))
+    remote, array = world.attach(0, "x", SECONDS), world.array(4)
+    loops = []
+
+    async def step():
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        waiting = asyncio.ensure_future(slot.arrival(SECONDS))
+        await asyncio.sleep(0)
+        remote.put(array)
+        (await waiting).release()
+
+    async def never():
+        await slot.arrival(float("nan"))
+
+    for _ in range(3):
+        asyncio.run(step())
+    gc.collect()
+    expect(all(loop() is None for loop in loops), "a loop that has ended is freed")
+    expect_error(weft.BadArgument, "not a number", lambda: asyncio.run(never()), "a timeout that is no number")
+    world.leave(SECONDS)
+
+
+def failures_of_observers_are_raised():
+    world = weft.World.join()
+
+    def observe(event):
+        raise KeyError(event["key"])
+
+    with weft.Rendezvous.open(world, weft.RendezvousSpec("r", observer=observe), timeout=SECONDS) as exchange:
+        raised = 0
+        for call in (lambda: exchange.send_encoded(0, "nothing", 1, 7, b""),
+                     lambda: exchange.recv(0, "nothing", 1, SECONDS)):
+            try:
+                call()
+            except KeyError:
+                raised += 1
+        expect(raised > 0, "an observer's exception is raised")
+    with weft.Rendezvous.open(world, weft.RendezvousSpec("s"), timeout=SECONDS) as exchange:
+        exchange.send_encoded(0, "nothing", 1, 7, b"")
+        expect(exchange.recv(0, "nothing", 1, SECONDS).bytes() == b"", "a value without bytes")
+    world.leave(SECONDS)
+
+
 CASES = {case.__name__: (case, status) for case, status in (
     (leaving_twice_and_joining_again, 0), (two_worlds_in_one_process, 0), (join_options_are_checked, 0),
-    (forks_work_without_weft, 0), (exit_with_everything_pending, 0), (exit_by_an_exception, 7))}
+    (arrays_outlive_what_they_lie_in, 0), (handles_are_not_copied, 0), (loops_of_asyncio_are_freed, 0),
+    (failures_of_observers_are_raised, 0), (forks_work_without_weft, 0), (exit_with_everything_pending, 0), (exit_by_an_exception, 7))}
 
 
 def main():

@@ -12,7 +12,7 @@ import numpy
 from .. import _enums
 from .._callbacks import Callback
 from .._native import ffi, lib
-from ..errors import check
+from ..errors import c_text, check
 
 
 def sized(kind: str) -> Any:
@@ -94,7 +94,7 @@ class Optimizer:
                 setattr(made, name, value)
         if isinstance(self.kind, Rule):
             rule, callback = sized("weft_rule"), RuleCallback(self.kind)  # type: ignore[arg-type]
-            text = ffi.new("char[]", self.kind.text.encode())
+            text = ffi.new("char[]", c_text(self.kind.text))
             rule.text, rule.states, rule.apply, rule.context = text, self.kind.states, lib.weft_python_rule, \
                 callback.context
             made.rule = rule
@@ -170,7 +170,7 @@ class CheckpointOptions:
 
     def c_struct(self, held: list[Any]) -> Any:
         made = sized("weft_checkpoint_options")
-        folder = ffi.new("char[]", os.fspath(self.folder).encode())
+        folder = ffi.new("char[]", c_text(os.fspath(self.folder)))
         made.folder, made.every = folder, self.every
         made.keep = lib.WEFT_KEEP_ALL if self.keep is None else self.keep
         made.no_restore = not self.restore

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from .. import _dtypes, _memory, _waits
-from .._handles import Node, Owner, Use
-from .._memory import Tensor, new_tensor
+from .._handles import Hold, Node, Owner, Use
+from .._memory import Tensor
 from .._native import ffi, lib
-from ..errors import bad_argument, check, text
+from ..errors import bad_argument, c_text, check, text
 from ..world import int_from, text_from
 from .options import sized
 
@@ -63,10 +63,10 @@ def _statistics(kind: str, into: Any, call: Any, pointer: Any) -> Any:
 def _options(kind: str, address: str | None, token_file: str | os.PathLike[str] | None, held: list[Any]) -> Any:
     options = sized(kind)
     if address is not None:
-        held.append(ffi.new("char[]", address.encode()))
+        held.append(ffi.new("char[]", c_text(address)))
         options.address = held[-1]
     if token_file is not None:
-        held.append(ffi.new("char[]", os.fspath(token_file).encode()))
+        held.append(ffi.new("char[]", c_text(os.fspath(token_file))))
         options.token_file = held[-1]
     return options
 
@@ -91,7 +91,7 @@ class Publisher(Owner):
         held: list[Any] = []
         array = ffi.new("weft_published_tensor[]", len(tensors))
         for place, spec in enumerate(tensors):
-            named, dims = ffi.new("char[]", spec.name.encode()), _memory.dims_of(spec.shape, "publication")
+            named, dims = ffi.new("char[]", c_text(spec.name)), _memory.dims_of(spec.shape, "publication")
             held += [named, dims]
             array[place].struct_size = ffi.sizeof("weft_published_tensor")
             array[place].name, array[place].dims, array[place].ndims = named, dims, len(dims)
@@ -99,7 +99,7 @@ class Publisher(Owner):
         options = sized("weft_publication_options")
         options.buffers, options.history, options.no_deltas = buffers, history, not deltas
         out = ffi.new("weft_publication**")
-        check(lib.weft_publication_open(self._pointer("publication"), name.encode(), array, len(array), options, out))
+        check(lib.weft_publication_open(self._pointer("publication"), c_text(name), array, len(array), options, out))
         return Publication(self, out[0], tensors)
 
     @property
@@ -173,7 +173,7 @@ class Reader(Owner):
         """Waits until a publisher has a publication of that name, and subscribes."""
         held: list[Any] = []
         options = _options("weft_reader_options", address, token_file, held)
-        named = name.encode()
+        named = c_text(name)
 
         def call() -> Any:
             out = ffi.new("weft_reader**")
@@ -236,10 +236,11 @@ class Reader(Owner):
         return bool(int_from(lib.weft_reader_whole, self._pointer("whole")))
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor of the last version, read-only: unchanged during the next pull and until the one after it begins."""
-        found = new_tensor(lib.weft_reader_tensor, self._pointer("tensor"), name.encode())
-        found._owner = self
-        return found
+        """A tensor of the last version, read-only: unchanged during the next pull and until the one after it begins.
+        A reader that is closed goes when its last tensor does."""
+        out = ffi.new("weft_tensor**")
+        check(lib.weft_reader_tensor(self._pointer("tensor"), c_text(name), out))
+        return _memory.Lent(out[0], Hold(self._node))
 
     def array(self, name: str) -> Any:
         """The same as a numpy array."""

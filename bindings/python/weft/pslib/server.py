@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence
 from .. import _memory, _waits
 from .._handles import Node, Owner
 from .._native import ffi, lib
-from ..errors import bad_argument, check
+from ..errors import bad_argument, c_text, check
 from ..group import Group
 from ..world import int_from, ranks_of
 from .options import CheckpointOptions, Compression, Consistency, Optimizer, Schedule, sized
@@ -46,7 +46,7 @@ def piece_of(piece: Any) -> ShardPiece:
 def c_tensors(specs: Sequence[TensorSpec], held: list[Any]) -> Any:
     array = ffi.new("weft_table_tensor[]", len(specs))
     for place, spec in enumerate(specs):
-        name, dims = ffi.new("char[]", spec.name.encode()), _memory.dims_of(spec.shape, "table")
+        name, dims = ffi.new("char[]", c_text(spec.name)), _memory.dims_of(spec.shape, "table")
         held += [name, dims]
         array[place].struct_size = ffi.sizeof("weft_table_tensor")
         array[place].name, array[place].dims, array[place].ndims = name, dims, len(dims)
@@ -89,9 +89,9 @@ class ParameterServer(Owner):
         options.split_bytes, options.dedicated_servers = split_bytes, dedicated_servers
         options.one_server_per_host, options.replicas = one_server_per_host, replicas
         if metrics_folder is not None:
-            held.append(ffi.new("char[]", os.fspath(metrics_folder).encode()))
+            held.append(ffi.new("char[]", c_text(os.fspath(metrics_folder))))
             options.metrics_folder = held[-1]
-        pointer, named = world._pointer("parameter_server"), name.encode()
+        pointer, named = world._pointer("parameter_server"), c_text(name)
 
         def call() -> Any:
             out = ffi.new("weft_parameter_server**")
@@ -158,7 +158,7 @@ class ParameterServer(Owner):
             rows_table._check_rule()
 
     def close(self) -> None:
-        """Frees the server. Refused while a table of it is open."""
-        if self._node.dependents:
+        """Frees the server. Refused while a table of it is open. It goes with the last array of its tables."""
+        if any(not table.dropped for table in list(self._node.dependents)):
             raise bad_argument("close", "a table of the server is open", "close its tables first")
         super().close()

@@ -10,7 +10,7 @@ import numpy
 from .. import _dtypes, _waits
 from .._handles import Node, Owner, Use
 from .._native import ffi, lib
-from ..errors import bad_argument, check, last_error
+from ..errors import bad_argument, c_text, check, last_error
 from ..world import int_from
 from .options import rule_of, sized
 from .server import ParameterServer
@@ -39,7 +39,7 @@ def open_table(server: ParameterServer, name: str, dim: int, parts: dict[str, An
             setattr(options, field, part.c_struct(held))
     for field, number in numbers.items():
         setattr(options, field, number)
-    pointer, named = server._pointer("sparse_table"), name.encode()
+    pointer, named = server._pointer("sparse_table"), c_text(name)
 
     def call() -> Any:
         out = ffi.new("weft_sparse_table**")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generator, Sequence
 
-from .. import _dtypes, _waits
-from .._handles import Node, Owner, Use
-from .._memory import Tensor, new_tensor
+from .. import _dtypes, _memory, _waits
+from .._handles import Hold, Node, Owner, Use
+from .._memory import Tensor
 from .._native import ffi, lib
-from ..errors import check, last_error
+from ..errors import c_text, check, last_error
 from ..world import int_from, text_from
 from .options import rule_of, sized
 from .server import ParameterServer, ShardPiece, TensorSpec, c_tensors, piece_of
@@ -45,7 +45,7 @@ def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec]
     options.clip_norm, options.accumulate = clip_norm, accumulate
     options.wire = _dtypes.number_of(wire, "table")
     specs = c_tensors(tensors, held)
-    pointer, named = server._pointer("table"), name.encode()
+    pointer, named = server._pointer("table"), c_text(name)
 
     def call() -> Any:
         out = ffi.new("weft_table**")
@@ -97,9 +97,16 @@ class Table(Owner):
         found = self._shown.get((name, is_gradient))
         if found is None:
             call = lib.weft_table_gradient if is_gradient else lib.weft_table_parameter
-            found = new_tensor(call, self._pointer("tensor"), name.encode())
+            out = ffi.new("weft_tensor**")
+            check(call(self._pointer("tensor"), c_text(name), out))
+            found = _memory.Lent(out[0], Hold(self._node))
             self._shown[name, is_gradient] = found
         return found if _dtypes.NUMPY[found._info.dtype] is None else found.array
+
+    def close(self) -> None:
+        """Closes the table; its memory goes with the last array of it."""
+        self._shown.clear()
+        super().close()
 
     def initialize(self, timeout: float | None = None) -> None:
         """Every rank calls it once, before the first step: the first worker's values, or a checkpoint's, become
@@ -144,7 +151,7 @@ class Table(Owner):
     def view(self, name: str) -> bytes:
         """Worker: a copy of a tensor's parameters in the wire type, as they lie on the shard. For a tensor that is on
         one shard."""
-        return self._viewed(lib.weft_table_view, name.encode())
+        return self._viewed(lib.weft_table_view, c_text(name))
 
     def view_piece(self, piece: int) -> bytes:
         """The same for run number `piece` of the shard map."""
