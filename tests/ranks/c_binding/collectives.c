@@ -167,6 +167,9 @@ static void check_refusals(weft_world* world, weft_collectives* all) {
   call.struct_size = 3;
   expect_error(weft_collectives_run(all, &call, kSeconds), WEFT_CODE_BAD_ARGUMENT,
                "call->struct_size is 3", "a call without its size is refused");
+  call.struct_size = offsetof(weft_call, counts) + 2;
+  expect_error(weft_collectives_run(all, &call, kSeconds), WEFT_CODE_BAD_ARGUMENT,
+               "call->struct_size is ", "a size that ends within a pointer is refused");
   free_tensors(&both);
 }
 

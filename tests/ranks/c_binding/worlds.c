@@ -27,7 +27,7 @@ static void check_errors(void) {
   expect(later.known.struct_size == sizeof later && later.more[0] == 0 && later.more[1] == 0,
          "what this library does not know is 0");
   memset(&error, 0xff, sizeof error);
-  error.struct_size = offsetof(weft_error, peer);
+  error.struct_size = offsetof(weft_error, operation);
   require(weft_last_error(&error), "the last error for an earlier program");
   expect(
       error.rank == -1 && error.code == WEFT_CODE_BAD_ARGUMENT && error.sequence_seen == UINT64_MAX,
