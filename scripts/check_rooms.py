@@ -27,7 +27,7 @@ bindings/c bindings/c/include bindings/c/include/weft/c bindings/onednn/include/
 # The top: separate programs, which do not include each other.
 TOPS = {
     "mpirun_examples": None,
-    "benchmarks": """benchmarks/harness benchmarks/limits benchmarks/workloads benchmarks/driver
+    "benchmarks": """benchmarks/python benchmarks/harness benchmarks/limits benchmarks/workloads benchmarks/driver
                      benchmarks/output benchmarks""".split(),
 }
 # Rooms of one kind that must not include each other: their shared code belongs in a room below all of them.
