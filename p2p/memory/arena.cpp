@@ -29,6 +29,13 @@ const char* sort_name(ArenaSort sort) {
   return "?";
 }
 
+/// A rank has several arenas of the sort device.
+std::uint32_t first_chunk_of(ArenaSort sort, Memory memory) noexcept {
+  constexpr unsigned kMostOrdinals = 256;
+  const unsigned ordinal = memory.is_gpu() ? static_cast<unsigned>(memory.ordinal()) : 0;
+  return (static_cast<std::uint32_t>(sort) << 24) | ((ordinal % kMostOrdinals) << 16);
+}
+
 class ArenaStorage final : public Storage {
  public:
   ArenaStorage(std::shared_ptr<Arena> arena, const Block& block)
@@ -63,6 +70,7 @@ Arena::Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> 
       limits_(std::move(limits)),
       mapper_(std::move(mapper)),
       source_(std::move(source)),
+      first_chunk_(first_chunk_of(sort, source_->memory())),
       step_(std::min(limits_.chunk_bytes, ArenaLimits::kFirstChunk)) {}
 
 Block Arena::allocate(std::size_t bytes) {
@@ -74,8 +82,7 @@ Block Arena::allocate(std::size_t bytes) {
     used_ += chunk.heap.taken(bytes);
     peak_ = std::max(peak_, used_);
     ++allocations_;
-    return {chunk.memory.data + *offset, bytes, (static_cast<std::uint32_t>(sort_) << 24) | index,
-            *offset};
+    return {chunk.memory.data + *offset, bytes, first_chunk_ + index, *offset};
   }
   refuse(bytes, "a new chunk did not hold it");
 }
@@ -149,7 +156,7 @@ std::byte* Arena::chunk_data(std::uint32_t chunk) const {
 
 bool Arena::has_chunk(std::uint32_t chunk) const noexcept {
   const std::lock_guard lock(mutex_);
-  return sort_of_chunk(chunk) == sort_ && index_of(chunk) < chunks_.size();
+  return chunk >= first_chunk_ && index_of(chunk) < chunks_.size();
 }
 
 std::optional<Block> Arena::locate(const std::byte* data, std::size_t bytes) const noexcept {
@@ -158,7 +165,7 @@ std::optional<Block> Arena::locate(const std::byte* data, std::size_t bytes) con
     std::byte* begin = chunks_[index]->memory.data;
     if (data < begin || data + bytes > begin + chunks_[index]->bytes) continue;
     const auto offset = static_cast<std::size_t>(data - begin);
-    return Block{begin + offset, bytes, (static_cast<std::uint32_t>(sort_) << 24) | index, offset};
+    return Block{begin + offset, bytes, first_chunk_ + index, offset};
   }
   return std::nullopt;
 }

@@ -27,7 +27,8 @@ enum class ArenaSort : std::uint8_t {
   device      ///< tensors on a GPU
 };
 
-/// Reads the sort from a chunk number: its top byte. Chunk numbers are unique within a rank.
+/// Reads the sort from a chunk number: its top byte. Chunk numbers are unique within a rank: below
+/// the sort, those of a GPU have a byte for the GPU's number.
 inline ArenaSort sort_of_chunk(std::uint32_t chunk) noexcept {
   return static_cast<ArenaSort>(chunk >> 24);
 }
@@ -114,13 +115,14 @@ class Arena {
   Chunk& add_chunk(ChunkMemory memory, std::size_t bytes);
   /// For texts: "data", or the GPU's name.
   std::string name() const;
-  static std::size_t index_of(std::uint32_t chunk) noexcept { return chunk & 0xffffffu; }
+  std::size_t index_of(std::uint32_t chunk) const noexcept { return chunk - first_chunk_; }
   [[noreturn]] void refuse(std::size_t bytes, const std::string& why) const;
 
   const ArenaSort sort_;
   const ArenaLimits limits_;
   const std::shared_ptr<SegmentMapper> mapper_;
   const std::unique_ptr<ChunkSource> source_;
+  const std::uint32_t first_chunk_;  ///< its number
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::size_t step_;  ///< of the next growth

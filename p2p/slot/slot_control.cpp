@@ -5,6 +5,7 @@
 
 #include "p2p/slot/attach/grant.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
 void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
@@ -65,6 +66,16 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   });
   handle(CreditWantedMessage{}, [&](const CreditWantedMessage& m) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);
+  });
+  handle(GpuWayMessage{}, [&](const GpuWayMessage& m) {
+    const auto state = slot(m.slot_id);
+    if (!state || !state->gpu_way(peer, m)) return;
+    asked_.push_back(state);
+    local_.want_service();
+  });
+  handle(GpuPageSeenMessage{}, [&](const GpuPageSeenMessage& m) {
+    const auto state = remote(m.remote_id);
+    if (state && &state->owner() == &peer) state->gpu_page_seen(m);
   });
   handle(FlowQuestionMessage{}, [&](const FlowQuestionMessage& m) {
     if (const auto state = slot(m.slot_id)) state->flow_asked(peer, m);
@@ -166,6 +177,7 @@ void SlotTable::end_quarantine(std::uint64_t slot_id) {
 }
 
 void SlotTable::on_gone(Peer& peer) {
+  if (local_.gpus != nullptr) local_.gpus->peers().forget(peer.rank);
   std::erase_if(waiting_, [&](const auto& entry) { return entry.second.peer == &peer; });
   count_waiting();
   std::vector<std::uint64_t> free;
@@ -202,12 +214,17 @@ void SlotTable::serve_pending() {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
   }
-  bool pending = false;
+  std::erase_if(asked_, [](const auto& slot) { return !slot->serve(); });
+  bool is_copied = !asked_.empty();
+  bool pending = is_copied;
   for (const auto& state : remotes) {
+    is_copied = state->is_copying() || is_copied;
+    if (state->leaving().unsent) say_detached(*state);
     if (state->leaving().answered) forget_remote(state->id());
-    pending = state->serve_pending() || pending;
+    pending = state->serve_pending() || is_copied || pending;
   }
   if (pending) local_.service_wanted.store(true);
+  if (is_copied) local_.progress.turn_soon();  // no bell rings when a GPU's copy has ended
 }
 
 bool SlotTable::came_silently() {

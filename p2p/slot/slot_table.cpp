@@ -3,11 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "base/tensor_checks.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
 namespace {
+
+/// Between two looks whether a GPU's copy has ended.
+constexpr std::chrono::microseconds kCopyPause{100};
 
 [[noreturn]] void refuse(const char* operation, const std::string& slot, const std::string& message,
                          const std::string& hint, Code code = Code::bad_argument) {
@@ -153,24 +158,26 @@ std::shared_ptr<detail::Publisher> SlotTable::expose(const PublishedSpec& spec) 
 
 std::shared_ptr<detail::PutWriter> SlotTable::attach(int owner, const SlotSpec& asked,
                                                      bool take_declared, Deadline deadline) {
-  auto state = add_remote<detail::PutWriter>(owner, asked, take_declared);
+  auto state = add_remote<detail::PutWriter>(owner, asked, take_declared, deadline);
   await_answer(state, asked.name, deadline);
+  state->map_buffers(deadline);
   return state;
 }
 
 std::shared_ptr<detail::PutWriter> SlotTable::begin_attach(int owner, const SlotSpec& asked) {
-  return add_remote<detail::PutWriter>(owner, asked, false);
+  return add_remote<detail::PutWriter>(owner, asked, false, {});
 }
 
 std::shared_ptr<detail::VersionReader> SlotTable::attach(int owner, const PublishedSpec& asked,
                                                          bool take_declared, Deadline deadline) {
-  auto state = add_remote<detail::VersionReader>(owner, asked, take_declared);
+  auto state = add_remote<detail::VersionReader>(owner, asked, take_declared, deadline);
   await_answer(state, asked.name, deadline);
   return state;
 }
 
 template <typename State, typename Spec>
-std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool take_declared) {
+std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool take_declared,
+                                             Deadline deadline) {
   check_spec("attach", asked);
   if (owner < 0 || owner >= local_.size)
     refuse("attach", asked.name,
@@ -195,18 +202,23 @@ std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool 
     const std::lock_guard lock(mutex_);
     remotes_.emplace(id, state);
   }
-  ask(*state, asked.name);
+  ask(*state, asked.name, deadline.resolve(local_.waiter.default_timeout()));
   return state;
 }
 
-void SlotTable::ask(detail::RemoteEnd& state, const std::string& name) {
+void SlotTable::ask(detail::RemoteEnd& state, const std::string& name, Deadline until) {
   Peer& peer = state.owner();
   local_.recorder.control(stats::Event::attach_asked, peer.rank, state.id());
   bool shared = false;
-  local_.progress.run([&] {
-    shared = mesh_.share(peer, state.credit_chunk());
-    if (shared) mesh_.send(peer, state.attach_message());
-  });
+  bool is_early = true;
+  while (is_early) {
+    local_.progress.run([&] {
+      is_early = is_detach_due(peer, name) && !until.passed();
+      shared = !is_early && mesh_.share(peer, state.credit_chunk());
+      if (shared) mesh_.send(peer, state.attach_message());
+    });
+    if (is_early) std::this_thread::sleep_for(kCopyPause);
+  }
   if (shared) return;
   forget_remote(state.id());
   refuse(
@@ -301,7 +313,7 @@ void SlotTable::detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept {
     if (remote->owner_has_closed() || remote->owner().silent.load())
       forget_remote(remote->id());
     else
-      mesh_.send(remote->owner(), remote->detach_message());
+      say_detached(*remote);
     remote->leaving().started = true;
   });
 }

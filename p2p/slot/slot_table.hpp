@@ -40,6 +40,8 @@ class SlotTable {
   void close(std::shared_ptr<detail::ExposedSlot> slot) noexcept;
   void detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept;
   std::vector<EdgeReport> edges() const;
+  /// Before this rank tells that it leaves: waits until its GPUs write into no slot of others.
+  void end_copies() noexcept;
 
   // The progress thread.
   void on_message(Peer& peer, std::span<const std::byte> bytes);
@@ -60,12 +62,19 @@ class SlotTable {
   template <typename State, typename Make>
   std::shared_ptr<State> add_slot(const Contract& contract, const Make& make);
   template <typename State, typename Spec>
-  std::shared_ptr<State> add_remote(int owner, const Spec& asked, bool take_declared);
-  void ask(detail::RemoteEnd& state, const std::string& name);
+  std::shared_ptr<State> add_remote(int owner, const Spec& asked, bool take_declared,
+                                    Deadline deadline);
+  /// `until`: when it gives up to wait for the end of an earlier end's copies.
+  void ask(detail::RemoteEnd& state, const std::string& name, Deadline until);
+  /// Progress thread: whether this rank has still to tell the peer that an end of that slot is
+  /// gone.
+  bool is_detach_due(const Peer& peer, const std::string& name);
   void await_answer(const std::shared_ptr<detail::RemoteEnd>& state, const std::string& name,
                     Deadline deadline);
   /// Progress thread: gives up an end that has no answer yet.
   void withdraw(detail::RemoteEnd& state);
+  /// Progress thread: tells the owner that the end is gone, now or once no copy is under way.
+  void say_detached(detail::RemoteEnd& remote);
   void check_memory(const SlotSpec& spec, const Tensor& memory) const;
   void on_attach(Peer& peer, const AttachMessage& message);
   void decide(Peer& peer, detail::ExposedSlot& slot, const AttachMessage& message);
@@ -86,8 +95,9 @@ class SlotTable {
   std::unordered_map<std::uint64_t, std::shared_ptr<detail::ExposedSlot>> slots_;
   std::unordered_map<std::uint64_t, std::shared_ptr<detail::RemoteEnd>> remotes_;
   std::uint64_t next_id_ = 1;
-  std::multimap<std::string, WaitingAttach> waiting_;  ///< the progress thread's
-  std::size_t waiting_count_ = 0;                      ///< of them; guarded by mutex_
+  std::vector<std::shared_ptr<detail::ExposedSlot>> asked_;  ///< serve(); the progress thread's
+  std::multimap<std::string, WaitingAttach> waiting_;        ///< the progress thread's
+  std::size_t waiting_count_ = 0;                            ///< of them; guarded by mutex_
 };
 
 }  // namespace weft::p2p

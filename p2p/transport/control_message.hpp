@@ -19,6 +19,7 @@ enum class MessageType : std::uint32_t {
   connect,        ///< shm: connector -> acceptor, with the control chunk and an event descriptor
   accept,         ///< shm: acceptor -> connector, with the same
   chunk,          ///< shm: a chunk's descriptor, before the first message that refers to it
+  device_chunk,   ///< shm: a chunk of a GPU's memory, by descriptor too
   chunk_wanted,   ///< asks for a chunk that a tensor's record referred to
   adopted,        ///< shm: where adopted memory lies in the sender's process
   forget,         ///< shm: adopted memory was given back
@@ -50,6 +51,8 @@ enum class MessageType : std::uint32_t {
   signal_left,    ///< the remote end will touch the signal no more
   signal_act,     ///< an operation of a rank that shares no memory with the owner
   signal_reply,   ///< the value before it
+  gpu_way,        ///< a slot on a GPU: the writer's way to it, or a page that is to prove one
+  gpu_page_seen,  ///< whether the owner's GPU sees that page
   flow_question,  ///< WEFT_CHECK=flow: whether a tensor was let go, before another takes its place
   flow_answer     ///< answers it
 };

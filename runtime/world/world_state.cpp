@@ -248,6 +248,7 @@ void WorldState::announce_leave() {
   local.waiter.progress_registry().stop();
   rendezvous.stop();
   messages.stop();
+  slots.end_copies();
   mesh.announce_leave();
 }
 

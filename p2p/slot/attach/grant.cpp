@@ -65,6 +65,17 @@ bool makes_sense(const AttachedMessage& message, const Contract& declared) noexc
   return message.stride >= bytes && message.stride <= message.buffers.bytes / declared.depth;
 }
 
+bool gpu_buffers_make_sense(const AttachedMessage& message, const Contract& declared) noexcept {
+  const auto lies_there = [](const MemoryRef& ref) {
+    return sort_of_chunk(ref.chunk) == ArenaSort::device;
+  };
+  const std::size_t bytes = payload_bytes(declared);
+  return declared.writer == Writer::peer && declared.placement == Placement::fixed && bytes != 0 &&
+         lies_there(message.gpu_buffers) && lies_there(message.gpu_page) &&
+         message.gpu_page.bytes == kGpuPage && message.stride != 0 && message.gpu_stride >= bytes &&
+         message.gpu_stride <= message.gpu_buffers.bytes / declared.depth;
+}
+
 bool tails_make_sense(const AttachedMessage& message, const Contract& declared,
                       std::uint64_t most) noexcept {
   constexpr std::uint64_t kWord = sizeof(std::uint64_t);

@@ -26,6 +26,8 @@ constexpr bool is_credible(std::uint64_t credit, std::uint64_t sent) noexcept {
 /// Whether what was granted can be a slot of the contract `declared`, with room for all of it,
 /// where such memory lies.
 bool makes_sense(const AttachedMessage& message, const Contract& declared) noexcept;
+/// The same of buffers on a GPU that the writer's GPU may copy into.
+bool gpu_buffers_make_sense(const AttachedMessage& message, const Contract& declared) noexcept;
 /// The same of buffers with words behind them. `most`: Channel::tails_up_to().
 bool tails_make_sense(const AttachedMessage& message, const Contract& declared,
                       std::uint64_t most) noexcept;

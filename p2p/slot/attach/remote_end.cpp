@@ -60,6 +60,7 @@ void RemoteEnd::granted(const p2p::AttachedMessage& message) {
   const bool fits = declared && declared->writer == asked_.writer &&
                     (take_declared_ || p2p::same_contract(*declared, asked_)) &&
                     p2p::makes_sense(message, *declared) &&
+                    (message.gpu_stride == 0 || p2p::gpu_buffers_make_sense(message, *declared)) &&
                     (message.tail_stride == 0 ||
                      p2p::tails_make_sense(message, *declared,
                                            owner_.channel->capabilities().tails_up_to.load()));
@@ -162,6 +163,9 @@ EdgeReport RemoteEnd::report() const {
   if (const char* why = staged_because_.load(std::memory_order_relaxed); why != nullptr) {
     edge.way = "staged";
     edge.reason = why;
+  } else if (is_mapped_.load(std::memory_order_relaxed)) {
+    edge.way = "mapped";
+    edge.reason = p2p::cuda::reason_of(p2p::cuda::GpuWay::mapped);
   }
   return edge;
 }

@@ -30,6 +30,7 @@ struct GrantedMemory {
 struct Leaving {
   bool started = false;   ///< kept only until the owner has answered
   bool answered = false;  ///< kept only until no put is under way
+  bool unsent = false;    ///< the owner is told once no copy is under way
 };
 
 }  // namespace weft::p2p
@@ -59,12 +60,16 @@ class RemoteEnd {
   virtual bool serve_pending() noexcept { return false; }
   /// WEFT_CHECK=flow: the owner says what it had let go when a put without a credit asked.
   virtual void flow_answered(const p2p::FlowAnswerMessage& /*answer*/) noexcept {}
+  /// The owner says whether its GPU sees a page that this rank's has written.
+  virtual void gpu_page_seen(const p2p::GpuPageSeenMessage& /*message*/) noexcept {}
 
   // Any thread.
   p2p::AttachAnswer& answer() noexcept { return answer_; }
   const p2p::AttachAnswer& answer() const noexcept { return answer_; }
   /// Whether no put is under way, once the application has let go of this end.
   virtual bool has_completed() noexcept { return true; }
+  /// Whether a GPU of this rank still writes into the owner's memory.
+  virtual bool is_copying() noexcept { return false; }
   /// This end goes: pending puts will not be put.
   virtual void drop_pending() noexcept { local_.strays.cut_off(id_); }
   /// The world goes: adopted memory that a live owner may still read is never given back, and what
@@ -77,6 +82,7 @@ class RemoteEnd {
   EdgeReport report() const;
   p2p::Peer& owner() const noexcept { return owner_; }
   std::uint64_t id() const noexcept { return id_; }
+  const std::string& name() const noexcept { return asked_.name; }
   bool forked() const noexcept { return local_.forked(); }
   /// Before saying that nothing has come.
   void poll_arrivals() const noexcept { local_.waiter.poll(); }
@@ -118,7 +124,8 @@ class RemoteEnd {
   p2p::NeededRanks needs_;
   /// Why tensors are staged at this end; null: none was. A constant text.
   std::atomic<const char*> staged_because_{nullptr};
-  mutable p2p::UseGate gate_;  ///< shut when the owner has closed the slot
+  std::atomic<bool> is_mapped_{false};  ///< puts go by one copy into the owner's GPU
+  mutable p2p::UseGate gate_;           ///< shut when the owner has closed the slot
   std::uint64_t slot_id_ = 0;
   std::uint64_t attachment_id_ = 0;
 

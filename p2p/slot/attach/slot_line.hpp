@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace weft::p2p {
 
@@ -18,5 +19,13 @@ struct alignas(64) SlotLine {
   std::byte payload[kInlineBytes];
 };
 static_assert(sizeof(SlotLine) == 64);
+
+/// The number of the latest tensor that a GPU copied into the slot's own buffer, for a slot on a
+/// GPU. Tensors without such a mark lie in the staging buffer. Read after `sequence`.
+inline std::uint64_t gpu_mark(const SlotLine& line) noexcept {
+  std::uint64_t mark = 0;
+  std::memcpy(&mark, line.payload, sizeof mark);
+  return mark;
+}
 
 }  // namespace weft::p2p

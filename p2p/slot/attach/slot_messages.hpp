@@ -12,6 +12,7 @@
 #include "p2p/slot/attach/contract.hpp"
 #include "p2p/transport/channel.hpp"
 #include "p2p/transport/control_message.hpp"
+#include "p2p/transport/cuda/gpu_way.hpp"
 
 namespace weft::p2p {
 
@@ -102,6 +103,38 @@ struct AttachedMessage {
   std::uint32_t padding = 0;
   MemoryRef tails;  ///< writer: buffers with words behind them (TailBuffers), or empty
   std::uint64_t tail_stride = 0;  ///< from one of these to the next
+  /// writer: the buffers on a GPU that the writer's GPU may copy into, in place of `buffers`, or
+  /// empty. A put that goes there has its number in the line's payload too.
+  MemoryRef gpu_buffers;
+  std::uint64_t gpu_stride = 0;  ///< from one of these to the next
+  MemoryRef gpu_page;            ///< where the writer's GPU proves that it reaches them
+  /// Why there are none, if the slot lies on a GPU; mapped: there are.
+  cuda::GpuWay gpu_way = cuda::GpuWay::other_host;
+  std::uint32_t on_gpu = 0;  ///< 1: the slot lies on a GPU
+};
+
+/// The page that proves a path between two GPUs: this word, then each a step further.
+inline constexpr std::size_t kGpuPage = 4096;
+inline constexpr std::uint64_t kGpuPageStep = 0x9e3779b97f4a7c15;
+
+/// A writer's way to a slot on a GPU; or (unproven) a question: it has written the page of
+/// AttachedMessage, whose first word is `nonce`.
+struct GpuWayMessage {
+  static constexpr MessageType kType = MessageType::gpu_way;
+  MessageType type = kType;
+  cuda::GpuWay way = cuda::GpuWay::unproven;
+  std::uint64_t slot_id = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t nonce = 0;
+};
+
+/// Whether the owner's GPU reads that page as it was written.
+struct GpuPageSeenMessage {
+  static constexpr MessageType kType = MessageType::gpu_page_seen;
+  MessageType type = kType;
+  std::uint32_t seen = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t nonce = 0;
 };
 
 struct RefusedMessage {

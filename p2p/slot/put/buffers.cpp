@@ -33,7 +33,7 @@ PutBuffers::PutBuffers(LocalRank& local, const SlotSpec& spec, Tensor memory, bo
   std::byte* buffers = memory_.empty() ? buffers_.data() : memory_.data();
   if (memory_.memory().is_gpu()) {
     if (bytes_ != 0) {
-      gpu_ = std::make_unique<GpuArrivals>(local_, bytes_, spec_.depth);
+      gpu_ = std::make_unique<GpuArrivals>(local_, bytes_, spec_.depth, memory_, stride_);
       staged_after_.store(0, std::memory_order_relaxed);
     }
     const auto first = static_cast<std::size_t>(buffers - memory_.storage()->data());

@@ -4,11 +4,13 @@
 
 namespace weft::p2p {
 
-GpuArrivals::GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth)
+GpuArrivals::GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth,
+                         const Tensor& memory, std::size_t stride)
     : local_(local),
       stride_(Heap::rounded(bytes)),
       stage_(std::make_shared<const OwnedBlock>(local.data, stride_ * depth)),
-      copies_(depth) {}
+      copies_(depth),
+      offer_(local, memory, stride) {}
 
 void GpuArrivals::begin(std::uint64_t index, std::uint64_t sequence, const Tensor& to) {
   Copy& copy = copies_[index];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
+#include "p2p/slot/put/gpu_offer.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "weft/tensor.hpp"
@@ -17,8 +18,13 @@ namespace weft::p2p {
 /// application's thread.
 class GpuArrivals {
  public:
-  /// Throws Error(exhausted).
-  GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth);
+  /// `memory`: the slot's buffers on the GPU, each `stride` bytes. Throws Error(exhausted).
+  GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth, const Tensor& memory,
+              std::size_t stride);
+
+  /// For writers that need no staging buffers.
+  GpuOffer& offer() noexcept { return offer_; }
+  const GpuOffer& offer() const noexcept { return offer_; }
 
   const OwnedBlock& stage() const noexcept { return *stage_; }
   /// From staging buffer to staging buffer.
@@ -41,6 +47,7 @@ class GpuArrivals {
   const std::size_t stride_;
   const std::shared_ptr<const OwnedBlock> stage_;
   std::vector<Copy> copies_;  ///< by buffer
+  GpuOffer offer_;
 };
 
 }  // namespace weft::p2p

@@ -271,8 +271,11 @@ EdgeReport PutOwner::report() const {
   if (edge.peer >= 0) edge.fabric = p2p::name(mesh_.peer(edge.peer).channel->fabric());
   edge.counters = row_.read_counters();
   if (buffers_.gpu() != nullptr || edge.counters.staged_bytes != 0) {
-    edge.way = "staged";
-    edge.reason = "its tensors go to a GPU, and the path reaches host memory alone";
+    using p2p::cuda::GpuWay;
+    const GpuWay way =
+        buffers_.gpu() == nullptr ? GpuWay::other_host : buffers_.gpu()->offer().way();
+    edge.way = way == GpuWay::mapped ? "mapped" : "staged";
+    edge.reason = p2p::cuda::reason_of(way);
   }
   return edge;
 }

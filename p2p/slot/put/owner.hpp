@@ -50,6 +50,8 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void abandon() noexcept override;
   void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept override;
   void flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& question) override;
+  bool gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexcept override;
+  bool serve() noexcept override;
   bool came_silently() noexcept override;
   EdgeReport report() const override;
 

@@ -19,6 +19,7 @@ Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMess
   if (notify_ != p2p::Notify::always) buffers_.grant_tails(peer, asked, granted);
   if (!buffers_.share(mesh_, peer)) return not_shared(peer);
   buffers_.grant(granted);
+  if (buffers_.gpu() != nullptr) buffers_.gpu()->offer().grant(mesh_, peer, granted);
   Attachment& attachment = attachments_.free_for(peer);
   attachment.remote_id = asked.remote_id;
   const auto word = resolve_credit_word(attachment, asked);
@@ -150,6 +151,24 @@ void PutOwner::flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& quest
                                           .released = released_.all(std::memory_order_acquire)});
 }
 
+bool PutOwner::gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexcept {
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
+  if (buffers_.gpu() == nullptr || attachment == nullptr || attachment->peer != &peer ||
+      attachment->remote_id != message.remote_id)
+    return false;
+  p2p::GpuOffer& offer = buffers_.gpu()->offer();
+  if (message.way != p2p::cuda::GpuWay::unproven) {
+    offer.settle(message.way);
+    return false;
+  }
+  offer.begin_check(peer, message);
+  return true;
+}
+
+bool PutOwner::serve() noexcept {
+  return buffers_.gpu() != nullptr && buffers_.gpu()->offer().serve(mesh_);
+}
+
 bool PutOwner::came_silently() noexcept {
   if (!buffers_.made_tails()) return false;
   const std::uint64_t before = reported_silent_;
@@ -159,6 +178,7 @@ bool PutOwner::came_silently() noexcept {
 }
 
 void PutOwner::count_quarantine(bool enters) noexcept {
+  if (buffers_.gpu() != nullptr) buffers_.gpu()->offer().count_quarantine(enters);
   const p2p::OwnedBlock& block = buffers_.arena_block();
   if (!block) return;
   const auto bytes = static_cast<std::int64_t>(block.block().bytes);

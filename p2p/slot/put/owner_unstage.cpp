@@ -9,7 +9,8 @@
 namespace weft::detail {
 
 Status PutOwner::unstage(std::uint64_t wanted, Deadline deadline) noexcept {
-  if (buffers_.gpu() != nullptr) return unstage_to_gpu(wanted, deadline);
+  if (buffers_.gpu() != nullptr)
+    return buffers_.came_mapped(buffer_, wanted) ? Status{} : unstage_to_gpu(wanted, deadline);
   buffers_.unstage(buffer_);
   counters_.bytes_copied.add(buffers_.tensor_bytes());
   return {};
@@ -19,7 +20,8 @@ void PutOwner::begin_unstaging(std::uint64_t wanted) {
   p2p::GpuArrivals& gpu = *buffers_.gpu();
   std::uint64_t index = buffer_;
   for (std::uint64_t sequence = wanted; buffers_.sequence_at(index) == sequence; ++sequence) {
-    gpu.begin(index, sequence, buffers_.tensor(index, sequence));
+    if (!buffers_.came_mapped(index, sequence))
+      gpu.begin(index, sequence, buffers_.tensor(index, sequence));
     index = index + 1 == spec_.depth ? 0 : index + 1;
   }
   if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())

@@ -19,9 +19,12 @@ void PutWriter::take_grant(const p2p::AttachedMessage& message, const p2p::Contr
                            const p2p::GrantedMemory& memory) {
   if (declared.placement == Placement::dynamic)
     lending_ = std::make_unique<p2p::Lending>(local_, declared.depth, message.sequence);
+  queues_ = declared.placement == Placement::dynamic;
   if (!owner_.channel->capabilities().copies) in_flight_.reserve(declared.depth);
   spec_ = declared.slot_spec();
   bytes_ = p2p::payload_bytes(spec_);
+  if (message.on_gpu != 0)
+    mapped_ = std::make_unique<p2p::MappedPuts>(local_, gate_, message, bytes_);
   credits_.begin(spec_.flow == Flow::credits || local_.check_flow, spec_.depth, message.released,
                  message.sequence);
   const bool in_lines = message.stride == 0;
@@ -44,7 +47,11 @@ Status PutWriter::move(Moving& moving) noexcept {
   const std::uint64_t started_ns = local_.recorder.start();
   p2p::PutWork work;
   const Tensor& tensor = moving.parts.front();
-  if (moving.parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
+  // Shorter than the slot's own only in put_front().
+  const std::size_t moved = !dynamic() && moving.parts.size() > 1 ? bytes_ : tensor.bytes();
+  work.bytes = dynamic() ? bytes_ : moved;
+  work.payload = at(target_.payloads, target_.index * target_.payload_stride);
+  if (moving.parts.size() == 1 && tensor.dense() && !queues_ && reachable(tensor)) [[likely]] {
     work.source = tensor.data();
     work.tensor = &tensor;
   } else {
@@ -60,9 +67,6 @@ Status PutWriter::move(Moving& moving) noexcept {
       return moving.full ? Status{} : status;
     }
   }
-  // Shorter than the slot's own only in put_front().
-  work.bytes = dynamic() || moving.parts.size() > 1 ? bytes_ : tensor.bytes();
-  work.payload = at(target_.payloads, target_.index * target_.payload_stride);
   work.sequence_word = at(target_.lines, target_.index * sizeof(SlotLine));
   if (target_.tails.address != 0) [[unlikely]]
     work.with_tail = at(target_.tails, target_.index * target_.tail_stride);
@@ -93,12 +97,11 @@ Status PutWriter::move(Moving& moving) noexcept {
   credits_.count_put(sequence);
   target_.index = target_.index + 1 == spec_.depth ? 0 : target_.index + 1;
   counters_.transfers.add(1);
-  counters_.bytes_moved.add(dynamic() ? tensor.bytes() : work.bytes);
+  counters_.bytes_moved.add(moved);
   counters_.work_requests.add(work.requests);
   if (work.copied != 0) [[unlikely]]
     counters_.bytes_copied.add(work.copied);
-  local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence,
-                       dynamic() ? tensor.bytes() : work.bytes, started_ns);
+  local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence, moved, started_ns);
   // The credit word is read soon: fetch its line ahead.
   if (credits_.is_near_the_end(sequence)) __builtin_prefetch(credit_block_.data());
   return status;
@@ -144,7 +147,7 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
       lacks_host_memory(tensor)) [[unlikely]] {
     return put_or_refuse(tensor, until, crowded);
   }
-  if (dynamic() || pending_.count(std::memory_order_acquire) != 0)
+  if (queues_ || pending_.count(std::memory_order_acquire) != 0)
     return enqueue({.tensor = tensor, .until = until}, crowded);
   if (!gate_.enter()) {
     SlotAccess::outcome(request) = usable("put");

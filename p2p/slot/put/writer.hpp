@@ -17,6 +17,7 @@
 #include "p2p/slot/put/held_up.hpp"
 #include "p2p/slot/put/in_flight_puts.hpp"
 #include "p2p/slot/put/lending.hpp"
+#include "p2p/slot/put/mapped_puts.hpp"
 #include "p2p/slot/put/pending_puts.hpp"
 #include "p2p/slot/put/writer_credits.hpp"
 #include "weft/slot.hpp"
@@ -65,6 +66,10 @@ class PutWriter final : public RemoteEnd {
   /// Moves what can be moved. Returns whether puts are still pending.
   bool move_pending() noexcept;
 
+  /// The rest of an attach, for a slot on a GPU: maps the owner's buffers where that can be and
+  /// proves that they are reached, or finds out why not. The application's thread, before a put.
+  void map_buffers(Deadline deadline) noexcept;
+
   // Requests.
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
   bool put_ended(std::uint64_t ticket) noexcept;
@@ -83,6 +88,8 @@ class PutWriter final : public RemoteEnd {
   void flow_answered(const p2p::FlowAnswerMessage& answer) noexcept override;
   void drop_pending() noexcept override;
   void abandon() noexcept override;
+  bool is_copying() noexcept override;
+  void gpu_page_seen(const p2p::GpuPageSeenMessage& message) noexcept override;
 
  private:
   /// A put on its way to the channel. Handed on by value, so that the common put keeps it in
@@ -131,6 +138,21 @@ class PutWriter final : public RemoteEnd {
   /// The same for the put behind the first one, if that comes from a GPU too.
   void stage_ahead(std::uint64_t ticket) noexcept;
   void log_staged(const char* why) noexcept;
+  const char* why_staged() const noexcept;
+
+  // The same without staging, where the owner's buffers are mapped.
+  p2p::MappedPuts::Way map_by_gpus(Deadline until);
+  p2p::MappedPuts::Way map_by(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
+  p2p::cuda::GpuWay prove(Deadline until);
+  p2p::cuda::GpuWay ask_whether_seen(std::uint64_t nonce, Deadline until);
+  Status begin_mapped(std::uint64_t ticket, std::span<const Tensor> parts,
+                      std::uint64_t buffer) noexcept;
+  /// Begins the copy of the put behind the first one, if its buffer is free.
+  void map_ahead(std::uint64_t ticket) noexcept;
+  /// Copies a put's tensors; once that has ended, `work` is what tells the owner. While it is under
+  /// way, is_staging_ is set, and the same call goes on.
+  Status copy_mapped(const Moving& moving, p2p::PutWork& work) noexcept;
+
   /// Why a tensor on a GPU can't be put, or ok().
   Status check_gpu_tensors(std::span<const Tensor> parts) const noexcept;
   /// For a tensor that the processor can't read.
@@ -179,7 +201,11 @@ class PutWriter final : public RemoteEnd {
   p2p::OwnedBlock pack_;                   ///< a packed tensor
   std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
   std::unique_ptr<p2p::GpuSources> gpu_sources_;  ///< made by the first put from a GPU
-  bool is_staging_ = false;     ///< the put that was to move waits for its copy from a GPU
+  bool is_staging_ = false;  ///< the put that was to move waits for its copy by a GPU
+  std::unique_ptr<p2p::MappedPuts> mapped_;  ///< null: the slot lies in host memory
+  const char* not_mapped_because_ = nullptr;
+  std::uint64_t mark_ = 0;  ///< for the line of the put that a GPU has copied
+  bool queues_ = false;  ///< every put is pending first: of a dynamic slot, and by copies of a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   p2p::HeldUp held_up_;
   p2p::FlowCheck flow_check_;

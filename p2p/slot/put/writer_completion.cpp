@@ -51,7 +51,7 @@ Status PutWriter::in_flight_failure(const Status& why) const noexcept {
 bool PutWriter::has_completed() noexcept {
   const std::lock_guard lock(pending_.mutex());
   in_flight_.poll(*owner_.channel);
-  return in_flight_.empty();
+  return in_flight_.empty() && !(mapped_ && mapped_->is_copying());
 }
 
 void PutWriter::abandon() noexcept {

@@ -31,6 +31,12 @@ class WriterCredits {
     learn(word);
     return has_room(sent);
   }
+  /// Whether the put behind the next one has a buffer too.
+  bool has_two(const std::atomic<std::uint64_t>& word) noexcept {
+    const std::uint64_t next = sent_.load(std::memory_order_relaxed) + 1;
+    if (kept_ && !has_room(next)) learn(word);
+    return depth_ > 1 && (!kept_ || has_room(next));
+  }
   /// Reads the credit word.
   void learn(const std::atomic<std::uint64_t>& word) noexcept {
     learn_of(word.load(std::memory_order_seq_cst));

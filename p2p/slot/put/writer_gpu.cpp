@@ -40,11 +40,20 @@ p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
   return block;
 }
 
+const char* PutWriter::why_staged() const noexcept {
+  if (!mapped_ || not_mapped_because_ == nullptr)
+    return "the tensor lies on a GPU, and the path reaches host memory alone";
+  if (is_mapped_.load(std::memory_order_relaxed))
+    return "the tensor's GPU is not one of those that were in use when the slot was attached to, "
+           "or does not reach the owner's";
+  return not_mapped_because_;
+}
+
 Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept {
   try {
     if (!gpu_sources_) gpu_sources_ = std::make_unique<p2p::GpuSources>(local_);
     if (gpu_sources_->has_begun(ticket)) return {};
-    log_staged("the tensor lies on a GPU, and the path reaches host memory alone");
+    log_staged(why_staged());
     gpu_sources_->begin(ticket, parts, make_stage(dynamic() ? parts.front().bytes() : bytes_));
     if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
       local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
@@ -62,7 +71,8 @@ void PutWriter::stage_ahead(std::uint64_t ticket) noexcept {
   const auto parts = put.parts.empty() ? std::span<const Tensor>(&put.tensor, 1)
                                        : std::span<const Tensor>(put.parts);
   // A failure is met, and told, when the put's turn has come.
-  if (!put.cancelled && p2p::any_on_gpu(parts)) (void)begin_staging(ticket, parts);
+  const bool is_mapped = mapped_ && mapped_->takes(parts);
+  if (!put.cancelled && !is_mapped && p2p::any_on_gpu(parts)) (void)begin_staging(ticket, parts);
 }
 
 Status PutWriter::stage_from_gpu(const Moving& moving, p2p::OwnedBlock& into) noexcept {

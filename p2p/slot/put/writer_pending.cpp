@@ -81,6 +81,10 @@ void PutWriter::flow_answered(const p2p::FlowAnswerMessage& answer) noexcept {
 void PutWriter::fail_pending(const Status& why) noexcept {
   front_done_ = 0;
   if (gpu_sources_) gpu_sources_->drop_all();
+  if (mapped_) {
+    mapped_->drop_all();
+    local_.want_service();  // until the copies have ended
+  }
   pending_.fail_all(why);
 }
 
@@ -137,6 +141,8 @@ bool PutWriter::is_read(std::uint64_t ticket) noexcept {
 
 Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_.mutex());
+  const bool is_copied = mapped_ && mapped_->has_begun(ticket);
+  if (is_copied) drain();
   if (pending_.done(std::memory_order_relaxed) >= ticket) {
     if (!dynamic()) in_flight_.poll(*owner_.channel);
     ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
@@ -144,6 +150,11 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
     return failure(Code::bad_argument, "cancel",
                    dynamic() ? "the tensor was announced: its owner may be reading it"
                              : "the tensor is on its way",
+                   "wait for the request");
+  }
+  if (is_copied) {
+    ended = false;
+    return failure(Code::bad_argument, "cancel", "a GPU copies the tensor to the owner's",
                    "wait for the request");
   }
   p2p::PendingPut& pending = pending_.at(ticket);

@@ -22,6 +22,11 @@ void PutWriter::log_staged(const char* why) noexcept {
 }
 
 Status PutWriter::gather(Moving moving, p2p::PutWork& work) noexcept {
+  if (mapped_ && is_mapped_.load(std::memory_order_relaxed)) {
+    is_staging_ = mapped_->is_held_up();
+    if (is_staging_) return {};
+    if (mapped_->takes(moving.parts)) return copy_mapped(moving, work);
+  }
   bool reached = true;
   for (const Tensor& part : moving.parts) reached = reached && reachable(part);
   if (reached) {

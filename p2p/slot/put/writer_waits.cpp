@@ -40,6 +40,10 @@ p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
                                owner_.host());
     return awaited;
   }
+  if (mapped_ && ticket == pending_.front_ticket() && mapped_->has_begun(ticket)) {
+    awaited.lack = "its GPU has not copied the tensor to the owner's GPU";
+    return awaited;
+  }
   if (gpu_sources_ && ticket == pending_.front_ticket() && gpu_sources_->has_begun(ticket)) {
     awaited.lack = "its GPU has not copied the tensor into host memory";
     return awaited;

@@ -118,6 +118,36 @@ std::shared_ptr<Arena> Gpus::arena(Memory memory) {
   return slot;
 }
 
+std::vector<std::shared_ptr<Gpu>> Gpus::in_use(const char* operation) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Gpu>> list{gpu(operation, Memory::gpu())};
+  for (const auto& [ordinal, opened] : gpus_)
+    if (opened != nullptr && opened != list.front()) list.push_back(opened);
+  return list;
+}
+
+std::shared_ptr<Arena> Gpus::arena_with(std::uint32_t chunk) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ordinal, arena] : arenas_)
+    if (arena->has_chunk(chunk)) return arena;
+  return nullptr;
+}
+
+std::optional<ExportedChunk> Gpus::exported(std::uint32_t chunk) {
+  const auto arena = arena_with(chunk);
+  if (arena == nullptr || !arena->chunk_fd(chunk)) return std::nullopt;
+  const auto memory = MappedMemory::find(arena->chunk_data(chunk));
+  Uuid uuid{};
+  const int ordinal = arena->memory().ordinal();
+  if (memory == nullptr || driver_->device_uuid(&uuid, ordinal) != DriverStatus::success)
+    return std::nullopt;
+  return ExportedChunk{memory->id(), uuid.bytes, memory->bytes()};
+}
+
+int Gpus::descriptor_of(std::uint32_t chunk) const {
+  return arena_with(chunk)->chunk_fd(chunk).get();
+}
+
 Memory Gpus::memory_of(const void* address) const {
   const Driver* const loaded = driver_in_use();
   const auto at = reinterpret_cast<DevicePointer>(address);

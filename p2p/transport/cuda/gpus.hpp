@@ -12,6 +12,7 @@
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
+#include "p2p/transport/cuda/peer_memory.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "weft/deadline.hpp"
 #include "weft/tensor.hpp"
@@ -50,6 +51,22 @@ class Gpus {
   /// Begins to copy between a dense tensor on a GPU and one in `arena`, host memory. Throws Error.
   DeviceCopy copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
                          const Tensor& from, const Tensor& to);
+  /// Begins to copy the elements of `parts`, one behind the other, into `to`, memory on a GPU of
+  /// this process or a peer's that is mapped here, and holds both. Parts in host memory that lie in
+  /// none of `arenas` are copied into `block` within the call, which a part of no such kind does
+  /// not need. Throws Error.
+  DeviceCopy copy_parts(const char* operation, std::span<const Tensor> parts, const Tensor& to,
+                        std::span<const std::shared_ptr<Arena>> arenas, OwnedBlock block);
+
+  /// Memory of other ranks' GPUs.
+  PeerMemory& peers() noexcept { return peers_; }
+  /// The rank's own GPU, and all others that it has used. Throws Error.
+  std::vector<std::shared_ptr<Gpu>> in_use(const char* operation);
+  /// What peers need to map a chunk of this rank's; nullopt: the driver does not export it.
+  std::optional<ExportedChunk> exported(std::uint32_t chunk);
+  /// By which they do. Requires that it is exported. Valid as long as the arena.
+  int descriptor_of(std::uint32_t chunk) const;
+
   /// Why the driver pinned no memory for such copies; empty: it did, or that was told before.
   std::string take_pin_refusal() { return pins_->take_refusal(); }
 
@@ -73,6 +90,9 @@ class Gpus {
   std::optional<int> own_;
   std::map<int, std::shared_ptr<Gpu>> gpus_;
   std::map<int, std::shared_ptr<Arena>> arenas_;
+  std::shared_ptr<Arena> arena_with(std::uint32_t chunk) const;
+
+  PeerMemory peers_;
   const std::shared_ptr<PinnedChunks> pins_ = std::make_shared<PinnedChunks>();
 };
 

@@ -85,6 +85,52 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
   return begun_copy(std::move(copy), chosen->stream_to_host(), status, begun);
 }
 
+DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts, const Tensor& to,
+                            std::span<const std::shared_ptr<Arena>> arenas, OwnedBlock block) {
+  reap_late_copies();
+  std::shared_ptr<Gpu> chosen;
+  {
+    const std::lock_guard lock(mutex_);
+    chosen = gpu(operation, to.memory());
+  }
+  const Gpu::Current current(*chosen);
+  const ScopedRelaxation relaxed(chosen->driver());
+  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors.assign(parts.begin(), parts.end());
+  copy->tensors.push_back(to);
+  copy->block = std::move(block);
+  // The address that the GPU copies from.
+  const auto source = [&](const Tensor& part, std::size_t offset) {
+    if (part.memory().is_gpu()) return address_of(part);
+    for (const auto& arena : arenas)
+      if (const auto at = arena->locate(part.data(), part.extent()); at && part.dense()) {
+        pins_->pin(chosen, arena, at->chunk);
+        return address_of(part);
+      }
+    std::byte* const packed = copy->block.data() + offset;
+    pins_->pin(chosen, copy->block.arena(), copy->block.block().chunk);
+    std::byte* end = packed;
+    for_each_run(part, [&end](const std::byte* from, std::size_t bytes) {
+      std::memcpy(end, from, bytes);
+      end += bytes;
+    });
+    return reinterpret_cast<DevicePointer>(packed);
+  };
+  DriverStatus status = DriverStatus::success;
+  std::size_t begun = 0;
+  std::size_t offset = 0;
+  for (const Tensor& part : parts) {
+    if (status == DriverStatus::success && part.bytes() != 0) {
+      status = chosen->driver().copy(address_of(to) + offset, source(part, offset), part.bytes(),
+                                     chosen->stream());
+      if (status == DriverStatus::success) ++begun;
+    }
+    offset += part.bytes();
+  }
+  return begun_copy(std::move(copy), chosen->stream(), status, begun);
+}
+
 DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
                          std::size_t offset, const Tensor& to) {
   reap_late_copies();

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/os/asymmetric_barrier.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 #include "p2p/transport/shm/shm_fabric.hpp"
 
 namespace weft::p2p {
@@ -62,6 +63,8 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   else if (const auto again = parse<ChunkAgainMessage>(bytes);
            again && type == MessageType::chunk_again)
     partner.channel->share_again(again->chunk);
+  else if (type == MessageType::device_chunk)
+    on_device_chunk(partner, bytes, std::move(descriptors));
   else if (type == MessageType::stats)
     on_stats(partner, std::move(descriptors));
   else if (type == MessageType::adopted || type == MessageType::forget ||
@@ -223,6 +226,16 @@ void ShmFabric::on_stats(const Partner& partner, std::vector<os::Fd> descriptors
   // No descriptor comes where this rank has none left; the rank can do without.
   if (descriptors.size() == 1)
     local_.pinned_peer_stats.keep(partner.rank, std::move(descriptors.front()));
+}
+
+void ShmFabric::on_device_chunk(const Partner& partner, std::span<const std::byte> bytes,
+                                std::vector<os::Fd> descriptors) {
+  const auto message = parse<DeviceChunkMessage>(bytes);
+  if (!message || local_.gpus == nullptr || sort_of_chunk(message->chunk) != ArenaSort::device)
+    return;
+  // Mapped by the thread that puts, as the driver may take its time.
+  local_.gpus->peers().keep(partner.rank, message->chunk, message->exported,
+                            descriptors.size() == 1 ? std::move(descriptors.front()) : os::Fd());
 }
 
 void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,

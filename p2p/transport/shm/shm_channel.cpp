@@ -13,6 +13,7 @@
 #include "base/kernels/copy.hpp"
 #include "base/stop_point.hpp"
 #include "p2p/progress/fences.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 #include "p2p/transport/shm/shm_messages.hpp"
 
 namespace weft::p2p {
@@ -110,7 +111,20 @@ void ShmChannel::send(std::span<const std::byte> message) {
   link_.send(message);
 }
 
+bool ShmChannel::export_device_chunk(std::uint32_t chunk) {
+  if (shared_.contains(chunk)) return true;
+  const auto exported = local_.gpus == nullptr ? std::nullopt : local_.gpus->exported(chunk);
+  if (!exported) return false;
+  shared_.insert(chunk);
+  const int fd = local_.gpus->descriptor_of(chunk);
+  local_.recorder.control(stats::Event::chunk_shared, link_.rank, 0, chunk);
+  counters().control_messages.add(1);
+  link_.send(DeviceChunkMessage{.chunk = chunk, .exported = *exported}, std::span(&fd, 1));
+  return true;
+}
+
 bool ShmChannel::export_region(std::uint32_t chunk) {
+  if (sort_of_chunk(chunk) == ArenaSort::device) return export_device_chunk(chunk);
   if (!shared_.insert(chunk).second) return true;
   if (sort_of_chunk(chunk) == ArenaSort::adopted) {
     share_adopted(chunk);

@@ -79,6 +79,7 @@ class ShmChannel final : public Channel {
   /// Under mutex_.
   void try_again(std::uint32_t chunk, Lacking& lacking) noexcept;
   void share_adopted(std::uint32_t chunk);
+  bool export_device_chunk(std::uint32_t chunk);
   std::optional<Adopted> adopted(std::uint32_t chunk) const noexcept;
   Result<RemoteMemory> resolve_adopted(const MemoryRef& ref) noexcept;
   Status put_across(const PutWork& work) noexcept;

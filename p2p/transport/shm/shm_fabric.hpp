@@ -82,6 +82,8 @@ class ShmFabric final : public Fabric {
                         std::vector<os::Fd> descriptors);
   void on_chunk(Partner& partner, std::span<const std::byte> bytes,
                 std::vector<os::Fd> descriptors);
+  void on_device_chunk(const Partner& partner, std::span<const std::byte> bytes,
+                       std::vector<os::Fd> descriptors);
   /// Whether the kernel says the same of the other end as the rank itself did.
   std::string validate_process(const Link& link, int rank) const;
   void open_channel(Partner& partner, Link& link, const ConnectMessage& message,

@@ -5,6 +5,7 @@
 
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/control_message.hpp"
+#include "p2p/transport/cuda/peer_memory.hpp"
 
 namespace weft::p2p {
 
@@ -68,6 +69,13 @@ struct ChunkAgainMessage {
   static constexpr MessageType kType = MessageType::chunk_again;
   MessageType type = kType;
   std::uint32_t chunk = 0;
+};
+
+struct DeviceChunkMessage {
+  static constexpr MessageType kType = MessageType::device_chunk;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+  cuda::ExportedChunk exported{};
 };
 
 struct ChunkMessage {

@@ -44,8 +44,11 @@ struct GpuOptions {
 struct Options {
   int driver_version = 12040;
   std::vector<GpuOptions> gpus = std::vector<GpuOptions>(2);
-  bool peer_access = true;        ///< GPUs reach each other's memory
+  int first_gpu = 0;        ///< the machine's number of the first one: those before it are hidden
+  bool peer_access = true;  ///< GPUs reach each other's memory
   bool peer_writes_lost = false;  ///< though that reports success, writes to the other GPU vanish
+  /// They go astray instead: to memory that the writing GPU reads back, and no other.
+  bool peer_writes_astray = false;
   Pace pace = Pace::threads;
   std::uint64_t seed = 1;
   std::chrono::microseconds delay{0};  ///< threads: the longest delay of an operation

@@ -118,7 +118,8 @@ DriverStatus cuDeviceGetUuid_v2(Uuid* uuid, Device device) {
   STAND_IN_CALL(cuDeviceGetUuid_v2, false, plain);
   if (!machine().is_device(device)) return DriverStatus::invalid_device;
   uuid->bytes = gpu(device).options.uuid;
-  if (uuid->bytes == std::array<char, 16>{}) uuid->bytes.fill(static_cast<char>(0xa0 + device));
+  if (uuid->bytes == std::array<char, 16>{})
+    uuid->bytes.fill(static_cast<char>(0xa0 + machine().options.first_gpu + device));
   return kOk;
 }
 

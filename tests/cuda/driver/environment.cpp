@@ -44,6 +44,13 @@ void take_number(Options& options, const std::string& name, long number, const s
     reject(word);
 }
 
+/// As if the launcher had set CUDA_VISIBLE_DEVICES, with another GPU for each rank of the host.
+void see_one_gpu(Options& options) {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  options.first_gpu = rank == nullptr ? 0 : std::atoi(rank);
+  options.gpus.resize(1);
+}
+
 }  // namespace
 
 Options options_of_environment() {
@@ -56,6 +63,10 @@ Options options_of_environment() {
       options.pace = Pace::lazy;
     } else if (word == "no_peers") {
       options.peer_access = false;
+    } else if (word == "lossy") {
+      options.peer_writes_lost = true;
+    } else if (word == "apart") {
+      see_one_gpu(options);
     } else if (word == "strict") {
       std::atexit(judge_at_exit);
     } else if (equals != std::string::npos) {

@@ -27,7 +27,7 @@ std::byte* map_hidden(int fd, std::size_t bytes) {
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
-/// The device in the name of a memfd that the stand-in made, or -1.
+/// The device in the name of a memfd that the stand-in made, as this process counts, or -1.
 int device_behind(int fd) {
   char target[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
@@ -36,7 +36,9 @@ int device_behind(int fd) {
   target[length] = '\0';
   const char* name = std::strstr(target, kName.c_str());
   int device = -1;
-  return name != nullptr && std::sscanf(name + kName.size(), "%d", &device) == 1 ? device : -1;
+  return name != nullptr && std::sscanf(name + kName.size(), "%d", &device) == 1
+             ? device - machine().options.first_gpu
+             : -1;
 }
 
 bool lies_in(const std::map<DevicePointer, std::size_t>& ranges, DevicePointer pointer,
@@ -67,7 +69,8 @@ Memory& memory() {
 std::shared_ptr<Physical> Physical::create(int device, std::size_t bytes) {
   Gpu& gpu = machine().gpus[static_cast<std::size_t>(device)];
   if (bytes > gpu.options.bytes - gpu.used) return nullptr;
-  const int fd = ::memfd_create((kName + std::to_string(device)).c_str(), MFD_CLOEXEC);
+  const int number = machine().options.first_gpu + device;
+  const int fd = ::memfd_create((kName + std::to_string(number)).c_str(), MFD_CLOEXEC);
   if (fd < 0) return nullptr;
   std::byte* hidden =
       ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? map_hidden(fd, bytes) : nullptr;
@@ -143,7 +146,10 @@ Reached reach_memory(DevicePointer pointer, std::size_t bytes, int device, Reach
     const std::size_t within = pointer - start;
     if (bytes > mapping.bytes - within || !allows(mapping, device, mode))
       return {.status = DriverStatus::invalid_value};
-    return {.data = mapping.memory->hidden() + mapping.offset + within, .memory = mapping.memory};
+    const bool goes_astray =
+        machine().options.peer_writes_astray && mapping.memory->device() != device;
+    std::byte* const all = goes_astray ? mapping.memory->astray() : mapping.memory->hidden();
+    return {.data = all + mapping.offset + within, .memory = mapping.memory};
   }
   if (lies_in(memory().freed, pointer, 1)) {
     machine().complain("an operation touches freed GPU memory");

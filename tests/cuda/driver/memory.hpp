@@ -32,6 +32,11 @@ class Physical {
   int device() const noexcept { return device_; }
   std::size_t bytes() const noexcept { return bytes_; }
   std::byte* hidden() const noexcept { return hidden_; }
+  /// Where writes of other GPUs go if they go astray.
+  std::byte* astray() {
+    if (astray_.empty()) astray_.resize(bytes_);
+    return astray_.data();
+  }
 
   bool exportable = false;
   bool gpudirect = false;
@@ -43,6 +48,7 @@ class Physical {
   int device_;
   std::size_t bytes_;
   std::byte* hidden_;
+  std::vector<std::byte> astray_{};
   bool own_;  ///< counts among the used bytes of its GPU
 };
 using PhysicalPtr = std::shared_ptr<Physical>;

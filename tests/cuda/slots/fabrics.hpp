@@ -82,6 +82,12 @@ inline stand_in::Options options_for(Over fabric) {
   return {.delay = std::chrono::milliseconds(1)};
 }
 
+/// A machine whose driver exports no memory, so that all that goes to a GPU is staged.
+inline stand_in::Options without_exports(stand_in::Options options = {}) {
+  for (auto& gpu : options.gpus) gpu.attributes = {{DeviceAttribute::export_by_descriptor, 0}};
+  return options;
+}
+
 /// A tensor f32 with these elements.
 inline Tensor tensor_of(World& world, Memory memory, std::vector<float> values) {
   const Shape shape{static_cast<std::int64_t>(values.size())};

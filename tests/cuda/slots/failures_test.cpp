@@ -1,5 +1,5 @@
-// Copies from and to GPUs are under way while the deadline passes, the put is cancelled, an end,
-// the path or the GPU goes.
+// Staging copies from and to GPUs are under way while the deadline passes, the put is cancelled, an
+// end, the path or the GPU goes.
 #include "tests/cuda/slots/fabrics.hpp"
 
 namespace weft::tests {
@@ -14,7 +14,9 @@ class CopiesUnderWay : public OnGpus {
     OnGpus::SetUp();
     if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's clock";
   }
-  stand_in::Options options() const override { return {.delay = milliseconds(40)}; }
+  stand_in::Options options() const override {
+    return without_exports({.delay = milliseconds(40)});
+  }
   static SlotSpec spec(Memory memory) {
     return {.name = "in", .shape = {100}, .depth = 2, .memory = memory};
   }

@@ -11,7 +11,9 @@ class Overlap : public OnGpus {
     OnGpus::SetUp();
     if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's counts";
   }
-  stand_in::Options options() const override { return {.delay = std::chrono::milliseconds(40)}; }
+  stand_in::Options options() const override {
+    return without_exports({.delay = std::chrono::milliseconds(40)});
+  }
   std::uint64_t copies() { return control()->calls("cuMemcpyAsync"); }
 };
 

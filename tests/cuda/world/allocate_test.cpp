@@ -161,7 +161,7 @@ TEST_F(Refusals, EndInATypedErrorAndLeaveNothingBehind) {
   for (const char* function :
        {"cuDeviceGetCount", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamCreate",
         "cuMemGetAllocationGranularity", "cuMemGetInfo_v2", "cuMemCreate", "cuMemAddressReserve",
-        "cuMemMap", "cuMemSetAccess", "cuMemExportToShareableHandle"}) {
+        "cuMemMap", "cuMemSetAccess"}) {
     run_on(1, [&](World& world) {
       for (const auto& [status, code] : {std::pair{DriverStatus::unknown, Code::system},
                                          {DriverStatus::out_of_memory, Code::exhausted}}) {
@@ -176,6 +176,15 @@ TEST_F(Refusals, EndInATypedErrorAndLeaveNothingBehind) {
     });
     EXPECT_EQ(control()->leftovers(), std::vector<std::string>{}) << function;
   }
+}
+
+TEST_F(Refusals, ToExportMemoryLeaveItsTensorsUsable) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in";
+  control()->refuse("cuMemExportToShareableHandle", 1, DriverStatus::not_permitted);
+  run_on(1, [&](World& world) {
+    const Tensor tensor = world.allocate(DType::f32, {8}, Memory::gpu());
+    EXPECT_EQ(elements_of(world, tensor).size(), 8U);
+  });
 }
 
 class Unexportable : public OnGpus {

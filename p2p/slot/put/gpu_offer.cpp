@@ -1,0 +1,81 @@
+#include "p2p/slot/put/gpu_offer.hpp"
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "p2p/slot/put/gpu_page.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::p2p {
+
+using cuda::GpuWay;
+
+GpuOffer::GpuOffer(LocalRank& local, const Tensor& memory, std::size_t stride)
+    : local_(local), stride_(stride), offer_(prepare(memory)), way_(offer_) {}
+
+GpuWay GpuOffer::prepare(const Tensor& memory) {
+  arena_ = local_.gpus->arena(memory.memory());
+  const auto at = arena_->locate(memory.data(), memory.bytes());
+  if (!at || !local_.gpus->exported(at->chunk)) return GpuWay::not_exported;
+  buffers_ = {at->chunk, at->offset, at->bytes};
+  try {
+    page_ = Tensor(make_storage(arena_, kGpuPage), 0, DType::u8, {kGpuPage});
+  } catch (const Error&) {
+    return GpuWay::no_page;
+  }
+  const auto page = arena_->locate(page_.data(), page_.bytes());
+  page_ref_ = {page->chunk, page->offset, page->bytes};
+  return local_.gpus->exported(page->chunk) ? GpuWay::mapped : GpuWay::not_exported;
+}
+
+void GpuOffer::grant(Mesh& mesh, Peer& peer, AttachedMessage& granted) {
+  granted.on_gpu = 1;
+  granted.gpu_way = peer.channel->fabric() == FabricKind::shm ? offer_ : GpuWay::other_host;
+  if (granted.gpu_way == GpuWay::mapped &&
+      !(mesh.share(peer, buffers_.chunk) && mesh.share(peer, page_ref_.chunk)))
+    granted.gpu_way = GpuWay::not_exported;
+  settle(granted.gpu_way == GpuWay::mapped ? GpuWay::unproven : granted.gpu_way);
+  if (granted.gpu_way != GpuWay::mapped) return;
+  granted_ = true;
+  granted.gpu_buffers = buffers_;
+  granted.gpu_stride = stride_;
+  granted.gpu_page = page_ref_;
+}
+
+void GpuOffer::settle(GpuWay way) noexcept {
+  if (cuda::reason_of(way) != nullptr) way_.store(way, std::memory_order_relaxed);
+}
+
+void GpuOffer::begin_check(Peer& peer, const GpuWayMessage& question) noexcept {
+  check_ = {.peer = &peer, .remote_id = question.remote_id, .nonce = question.nonce};
+  try {
+    check_->copy = local_.gpus->stage("attach", std::span<const Tensor>(&page_, 1),
+                                      OwnedBlock(local_.staging, kGpuPage));
+  } catch (...) {
+    check_->copy.reset();
+  }
+}
+
+bool GpuOffer::serve(Mesh& mesh) noexcept {
+  if (!check_) return false;
+  bool seen = false;
+  if (check_->copy) {
+    const auto outcome = check_->copy->poll();
+    if (!outcome) return true;
+    seen = outcome->ok() && holds_page(check_->copy->take_block().data(), check_->nonce);
+  }
+  mesh.send(*check_->peer,
+            GpuPageSeenMessage{
+                .seen = seen ? 1U : 0U, .remote_id = check_->remote_id, .nonce = check_->nonce});
+  check_.reset();
+  return false;
+}
+
+void GpuOffer::count_quarantine(bool enters) noexcept {
+  if (!granted_) return;
+  const auto bytes = static_cast<std::int64_t>(buffers_.bytes);
+  arena_->add_quarantine(enters ? bytes : -bytes);
+}
+
+}  // namespace weft::p2p

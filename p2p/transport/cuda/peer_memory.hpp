@@ -1,0 +1,68 @@
+// Memory on GPUs that other ranks of the host let this one map.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/os/fd.hpp"
+#include "p2p/transport/cuda/gpu_way.hpp"
+#include "p2p/transport/cuda/mapped_memory.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft::p2p::cuda {
+
+/// A chunk of a GPU's memory as its rank tells of it.
+struct ExportedChunk {
+  ChunkId id;
+  std::array<char, sizeof(Uuid)> gpu{};
+  std::uint64_t bytes = 0;
+};
+
+/// Keeps what has come, maps a chunk when it is first used, and remembers which GPUs are known to
+/// reach each other. Thread-safe.
+class PeerMemory {
+ public:
+  /// A chunk of that rank's; `descriptor`: none if this process had no room for it.
+  void keep(int rank, std::uint32_t chunk, const ExportedChunk& exported, os::Fd descriptor);
+
+  struct Range {
+    std::uint32_t chunk = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct Mapped {
+    GpuWay way = GpuWay::mapped;
+    Tensor bytes{};        ///< u8, as memory of the GPU that asked; it keeps the mapping
+    std::string detail{};  ///< what the driver said, if it refused
+  };
+  /// A range of a chunk, for copies by the GPU `by`.
+  Mapped map(int rank, const Range& range, const std::shared_ptr<Gpu>& by) noexcept;
+
+  /// Whether copies by GPU `by` reach the GPU of a chunk, as found out before: GpuWay::unproven
+  /// says that this is not known.
+  GpuWay proven(int rank, std::uint32_t chunk, int by) const;
+  void prove(int rank, std::uint32_t chunk, int by, GpuWay outcome);
+  /// The rank is gone. What is in use stays mapped until it is not.
+  void forget(int rank);
+
+ private:
+  struct Chunk {
+    ExportedChunk exported{};
+    os::Fd descriptor{};
+    std::shared_ptr<MappedMemory> mapping{};
+  };
+  using Proof = std::tuple<int, decltype(ExportedChunk::gpu), int>;  ///< rank, its GPU, this one's
+  Mapped map_range(int rank, const Range& range, const std::shared_ptr<Gpu>& by);
+  const Chunk* find(int rank, std::uint32_t chunk) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::pair<int, std::uint32_t>, Chunk> chunks_;
+  std::map<Proof, GpuWay> proofs_;
+};
+
+}  // namespace weft::p2p::cuda
