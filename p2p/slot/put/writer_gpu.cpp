@@ -41,12 +41,10 @@ p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
 }
 
 const char* PutWriter::why_staged() const noexcept {
-  if (!mapped_ || not_mapped_because_ == nullptr)
-    return "the tensor lies on a GPU, and the path reaches host memory alone";
+  if (not_mapped_because_ != nullptr) return not_mapped_because_;
   if (is_mapped_.load(std::memory_order_relaxed))
-    return "the tensor's GPU is not one of those that were in use when the slot was attached to, "
-           "or does not reach the owner's";
-  return not_mapped_because_;
+    return "the tensor's GPU was not in use yet when the slot was attached to";
+  return "the tensor lies on a GPU, and the path reaches host memory alone";
 }
 
 Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept {

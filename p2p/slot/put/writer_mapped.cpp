@@ -40,12 +40,12 @@ void PutWriter::map_buffers(Deadline deadline) noexcept {
          message = p2p::GpuWayMessage{.way = way.way, .slot_id = slot_id_, .remote_id = id_}] {
           mesh.send(owner, message);
         });
-  not_mapped_because_ = p2p::cuda::reason_of(way.way);
   if (way.way == GpuWay::mapped) {
     queues_ = true;
     is_mapped_.store(true, std::memory_order_relaxed);
     return;
   }
+  not_mapped_because_ = p2p::cuda::reason_of(way.way);
   {
     // A page that is still being copied is a use of the slot, which ends on another thread: puts
     // may begin under the mutex alone.
@@ -68,23 +68,29 @@ p2p::MappedPuts::Way PutWriter::map_by_gpus(Deadline until) {
     else if (!first_refusal)
       first_refusal = std::move(way);
   }
-  if (any || !first_refusal) return {};
-  return *first_refusal;
+  if (first_refusal) not_mapped_because_ = p2p::cuda::reason_of(first_refusal->way);
+  return any ? p2p::MappedPuts::Way{} : *first_refusal;
 }
 
 p2p::MappedPuts::Way PutWriter::map_by(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until) {
   p2p::cuda::PeerMemory& peers = local_.gpus->peers();
   if (auto way = mapped_->map(owner_.rank, gpu); way.way != GpuWay::mapped) return way;
   GpuWay proof = peers.proven(owner_.rank, mapped_->chunk(), gpu->ordinal());
+  std::string detail;
   if (proof == GpuWay::unproven) {
-    proof = prove(until);
+    try {
+      proof = prove(until);
+    } catch (const Error& error) {
+      proof = GpuWay::copy_failed;
+      detail = error.detail().message;
+    }
     // Whoever did not answer may answer the next time.
     if (proof != GpuWay::not_answered)
       peers.prove(owner_.rank, mapped_->chunk(), gpu->ordinal(), proof);
   }
   const std::lock_guard lock(pending_.mutex());
   if (proof == GpuWay::mapped) mapped_->accept();
-  return {proof};
+  return {proof, std::move(detail)};
 }
 
 GpuWay PutWriter::prove(Deadline until) {

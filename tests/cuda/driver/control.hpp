@@ -106,6 +106,9 @@ class Control {
   /// Every further call that concerns the device answers `status`; its operations end undone.
   virtual void lose(Device device, DriverStatus status) = 0;
 
+  /// A planted defect: so many questions to events answer that the work before them has ended.
+  virtual void claim_ends(int questions) = 0;
+
   /// The calling thread acts for the application, which may wait for its own streams.
   virtual void act_for_application(bool on) = 0;
   /// Contexts must be the same at both, or there is a complaint about `call`.

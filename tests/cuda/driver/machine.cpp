@@ -40,6 +40,7 @@ void Machine::set_up(const Options& wanted) {
   counts.clear();
   refusals.clear();
   twins.clear();
+  claimed_ends = 0;
   random.seed(options.seed);
 }
 
@@ -141,6 +142,10 @@ class MachineControl final : public Control {
     const std::lock_guard lock(machine().mutex);
     machine().gpus[static_cast<std::size_t>(device)].fault = status;
     machine().changed.notify_all();
+  }
+  void claim_ends(int questions) override {
+    const std::lock_guard lock(machine().mutex);
+    machine().claimed_ends = questions;
   }
   void act_for_application(bool on) override { Machine::thread().for_application = on; }
   void call_begins(const char* call) override {

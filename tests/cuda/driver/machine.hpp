@@ -123,6 +123,7 @@ class Machine {
     DriverStatus status;
   };
   std::map<std::string, Refusal> refusals;
+  int claimed_ends = 0;
   std::map<std::string, Twin> twins;
   std::map<const void*, std::string> objects;  ///< what is live, for leftovers()
   std::mt19937_64 random;
