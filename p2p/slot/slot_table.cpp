@@ -158,9 +158,10 @@ std::shared_ptr<detail::Publisher> SlotTable::expose(const PublishedSpec& spec) 
 
 std::shared_ptr<detail::PutWriter> SlotTable::attach(int owner, const SlotSpec& asked,
                                                      bool take_declared, Deadline deadline) {
-  auto state = add_remote<detail::PutWriter>(owner, asked, take_declared, deadline);
-  await_answer(state, asked.name, deadline);
-  state->map_buffers(deadline);
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  auto state = add_remote<detail::PutWriter>(owner, asked, take_declared, until);
+  await_answer(state, asked.name, until);
+  state->map_buffers(until);
   return state;
 }
 

@@ -46,7 +46,6 @@ MappedPuts::Way MappedPuts::map(int owner, const std::shared_ptr<cuda::Gpu>& gpu
   if (page.way != GpuWay::mapped) return {page.way, std::move(page.detail)};
   mapped_buffers_ = std::move(buffers.bytes);
   page_ = std::move(page.bytes);
-  if (host_gpu_ < 0) host_gpu_ = gpu->ordinal();
   return {};
 }
 
@@ -106,7 +105,8 @@ const Tensor* MappedPuts::reached_by(int gpu) const noexcept {
 }
 
 bool MappedPuts::takes(std::span<const Tensor> parts) const noexcept {
-  int gpu = host_gpu_;
+  if (reached_.empty()) return false;
+  int gpu = reached_.front().first;
   for (const Tensor& part : parts)
     if (part.memory().is_gpu() && part.bytes() != 0) gpu = part.memory().ordinal();
   return reached_by(gpu) != nullptr;
@@ -121,7 +121,7 @@ bool MappedPuts::lies_in_arena(const Tensor& part) const noexcept {
 
 std::size_t MappedPuts::begin(std::uint64_t ticket, std::span<const Tensor> parts,
                               std::uint64_t buffer) {
-  int gpu = host_gpu_;
+  int gpu = reached_.front().first;
   std::size_t packed = 0;
   std::size_t bytes = 0;
   for (const Tensor& part : parts) {

@@ -53,7 +53,7 @@ class MappedPuts {
   /// Whether the owner sees the page; nullopt: it has not answered. Any thread.
   std::optional<bool> answered(std::uint64_t nonce) const noexcept;
 
-  /// Whether a GPU takes such a put: the one that has its tensors, or else this rank's own.
+  /// Whether a GPU takes such a put: the one that has its tensors, or for host memory any.
   bool takes(std::span<const Tensor> parts) const noexcept;
   bool has_begun(std::uint64_t ticket) const noexcept { return at(ticket).ticket == ticket; }
   /// Begins to copy a put's tensors into that buffer. Returns the bytes that were packed first,
@@ -95,7 +95,6 @@ class MappedPuts {
   Tensor mapped_buffers_;  ///< for the GPU that map() was called for last
   Tensor page_;
   std::vector<std::pair<int, Tensor>> reached_;  ///< by GPU; the first is for host memory too
-  int host_gpu_ = -1;                            ///< the rank's own
   std::array<Copy, 2> copies_{};
   std::array<OwnedBlock, 2> packs_{};
   Copy page_copy_{};

@@ -84,8 +84,8 @@ p2p::MappedPuts::Way PutWriter::map_by(const std::shared_ptr<p2p::cuda::Gpu>& gp
       proof = GpuWay::copy_failed;
       detail = error.detail().message;
     }
-    // Whoever did not answer may answer the next time.
-    if (proof != GpuWay::not_answered)
+    // An answer that did not come, or a copy that failed, says nothing of the path.
+    if (proof != GpuWay::not_answered && proof != GpuWay::copy_failed)
       peers.prove(owner_.rank, mapped_->chunk(), gpu->ordinal(), proof);
   }
   const std::lock_guard lock(pending_.mutex());

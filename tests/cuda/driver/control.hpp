@@ -44,6 +44,7 @@ struct GpuOptions {
 struct Options {
   int driver_version = 12040;
   std::vector<GpuOptions> gpus = std::vector<GpuOptions>(2);
+  std::string refused{};    ///< a function that is never permitted
   int first_gpu = 0;        ///< the machine's number of the first one: those before it are hidden
   bool peer_access = true;  ///< GPUs reach each other's memory
   bool peer_writes_lost = false;  ///< though that reports success, writes to the other GPU vanish

@@ -63,6 +63,8 @@ Options options_of_environment() {
       options.pace = Pace::lazy;
     } else if (word == "no_peers") {
       options.peer_access = false;
+    } else if (word.rfind("refuse=", 0) == 0) {
+      options.refused = word.substr(equals + 1);
     } else if (word == "lossy") {
       options.peer_writes_lost = true;
     } else if (word == "apart") {

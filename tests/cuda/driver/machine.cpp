@@ -57,6 +57,10 @@ Machine::Call::Call(Machine& machine, const char* function, bool needs_context, 
     answer_ = DriverStatus::not_permitted;
     return;
   }
+  if (machine.options.refused == function) {
+    answer_ = DriverStatus::not_permitted;
+    return;
+  }
   if (const auto refusal = machine.refusals.find(function);
       refusal != machine.refusals.end() && --refusal->second.left <= 0) {
     answer_ = refusal->second.status;

@@ -1,0 +1,16 @@
+"""Starts two ranks, of which one is killed while a GPU copies into the other's memory, and looks
+whether the other says that everything was as it must be, and the stand-in too.
+
+Usage: gpu_peer_dies.py PROGRAM MPIRUN [FLAG ...]
+"""
+
+import sys
+
+from jobs import expect, expect_survivors, job, run
+
+program, *mpirun = sys.argv[1:]
+for survivor, victim in enumerate(["writer", "owner"]):
+    for number in range(2):
+        done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
+        expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")
+        expect("stand-in driver:" not in done.stdout, done.stdout)
