@@ -50,9 +50,9 @@ struct EdgeReport {
   std::string fabric;  ///< for example "shm"; empty while no rank is attached
   TransferCounters counters;
   /// "direct": tensors are moved from and to where they lie. "staged": some went by way of other
-  /// memory of this rank first.
+  /// memory of this rank first. "mapped": the writer's GPU copies them into the owner's.
   std::string way = "direct";
-  std::string reason{};  ///< why they are staged; empty if they are not
+  std::string reason{};  ///< why they are staged or mapped; empty if they are not
 };
 
 /// Whether a fabric can reach a peer, and why it was chosen or not.

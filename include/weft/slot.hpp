@@ -199,7 +199,8 @@ class WEFT_API RemoteSlot {
   /// lent until the request has ended, and its handle held until then, even if this end goes first.
   /// Without a credit the put stays pending (at most 64 of them; then exhausted). A tensor outside
   /// the world's arena is staged first: counted as copied. So is one on a GPU, by a copy that goes
-  /// on by itself, counted as staged; its put is pending meanwhile, and it must be dense. Strides
+  /// on by itself, counted as staged; its put is pending meanwhile, and it must be dense. Into a
+  /// slot on a GPU of this host that copy is the whole way, and can't be cancelled. Strides
   /// cost no packing. Into a dynamic slot, a tensor stays lent until the owner has read it,
   /// whatever `until` says, and a tensor with strides is packed first.
   Request put(const Tensor& tensor, Until until = Until::reusable) noexcept;

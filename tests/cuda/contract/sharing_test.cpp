@@ -21,8 +21,9 @@ class Chunk {
     EXPECT_OK(driver_.create_memory(&handle_, bytes_, &wanted, 0));
     map();
   }
-  /// Another mapping of exported memory.
-  Chunk(const Driver& driver, std::size_t bytes, int fd) : driver_(driver), bytes_(bytes) {
+  /// Another mapping of exported memory, for copies by the GPU `by`.
+  Chunk(const Driver& driver, std::size_t bytes, int fd, int by = 0)
+      : driver_(driver), bytes_(bytes), by_(by) {
     EXPECT_OK(driver_.import_memory(
         &handle_, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)), HandleKind::descriptor));
     map();
@@ -55,11 +56,19 @@ class Chunk {
   void map() {
     EXPECT_OK(driver_.reserve_address(&pointer_, bytes_, 0, 0, 0));
     EXPECT_OK(driver_.map_memory(pointer_, bytes_, 0, handle_, 0));
-    const AccessDescription access{{LocationKind::device, 0}, DeviceAccess::write};
+    allow(by_);
+  }
+
+ public:
+  void allow(int gpu) {
+    const AccessDescription access{{LocationKind::device, gpu}, DeviceAccess::write};
     EXPECT_OK(driver_.set_access(pointer_, bytes_, &access, 1));
   }
+
+ private:
   const Driver& driver_;
   std::size_t bytes_ = 0;
+  int by_ = 0;
   AllocationHandle handle_ = 0;
   DevicePointer pointer_ = 0;
 };
@@ -110,6 +119,70 @@ TEST_F(SharingContract, MemoryLivesAsLongAsItsLastMapping) {
   fill(chunk->at(), 4096, 8);
   chunk.reset();
   EXPECT_EQ(read(again.at(), 4096), std::vector<unsigned char>(4096, 8));
+}
+
+TEST_F(SharingContract, ADescriptorThatIsNoMemorysIsRefused) {
+  const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  AllocationHandle handle = 0;
+  EXPECT_NE(driver().import_memory(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                   HandleKind::descriptor),
+            DriverStatus::success);
+  ::close(fd);
+}
+
+/// Serves the next test, in another process, which has the descriptor from its parent.
+TEST_F(SharingContract, DISABLED_MapsTheDescriptor) {
+  int fd = -1;
+  unsigned long bytes = 0;
+  ASSERT_EQ(std::sscanf(std::getenv("SHARED"), "%d,%lu", &fd, &bytes), 2);
+  const Chunk again(driver(), bytes, fd);
+  EXPECT_EQ(read(again.at(), 4096), std::vector<unsigned char>(4096, 4));
+  fill(again.at() + 4096, 4096, 6);
+  unsigned kind = 0;
+  EXPECT_OK(driver().pointer_attribute(&kind, PointerAttribute::memory_kind, again.at()));
+  EXPECT_EQ(kind, static_cast<unsigned>(MemoryKind::device));
+}
+
+TEST_F(SharingContract, ADescriptorGivesAnotherProcessTheMemory) {
+  const Chunk chunk(driver(), 1);
+  fill(chunk.at(), chunk.bytes(), 4);
+  const int fd = chunk.export_it();
+  const int inherited = ::fcntl(fd, F_DUPFD, 0);  // not closed by exec
+  ::close(fd);
+  ASSERT_GE(inherited, 0);
+  EXPECT_EQ(in_another_process("DISABLED_MapsTheDescriptor",
+                               std::to_string(inherited) + "," + std::to_string(chunk.bytes())),
+            0);
+  ::close(inherited);
+  // An event in the other process has said that its write has ended.
+  EXPECT_EQ(read(chunk.at() + 4096, 4096), std::vector<unsigned char>(4096, 6));
+  EXPECT_EQ(read(chunk.at(), 4096), std::vector<unsigned char>(4096, 4));
+}
+
+TEST_F(SharingContract, AccessIsGivenToOneGpuAfterTheOther) {
+  if (!has_two_gpus()) GTEST_SKIP() << "needs two GPUs";
+  int can = 0;
+  EXPECT_OK(driver().can_access_peer(&can, 1, 0));
+  if (can == 0) GTEST_SKIP() << "needs GPUs that reach each other";
+  Chunk chunk(driver(), 1);
+  const int fd = chunk.export_it();
+  const Chunk far(driver(), chunk.bytes(), fd, 1);
+  ::close(fd);
+  chunk.allow(1);
+  fill(chunk.at(), 4096, 3);  // the first may still
+  Context other = nullptr;
+  EXPECT_OK(driver().retain_context(&other, 1));
+  EXPECT_OK(driver().push_context(other));
+  const StreamHandle theirs = make_stream();
+  for (const DevicePointer at : {chunk.at() + 4096, far.at() + 8192})
+    EXPECT_OK(driver().set_bytes(at, 5, 4096, theirs));
+  EXPECT_OK(driver().synchronize_stream(theirs));
+  EXPECT_OK(driver().destroy_stream(theirs));
+  EXPECT_OK(driver().pop_context(&other));
+  EXPECT_OK(driver().release_context(1));
+  EXPECT_EQ(read(chunk.at(), 4096), std::vector<unsigned char>(4096, 3));
+  EXPECT_EQ(read(chunk.at() + 4096, 8192), std::vector<unsigned char>(8192, 5));
 }
 
 TEST_F(SharingContract, WholeChunksHaveADmaBufOrTheDriverSaysNo) {

@@ -93,6 +93,66 @@ TEST_F(LossyPeers, SaySuccessAndWriteNothing) {
   EXPECT_OK(driver().release_context(1));
 }
 
+class AstrayPeers : public OnDriver {
+  stand_in::Options options() const override { return {.peer_writes_astray = true}; }
+};
+
+TEST_F(AstrayPeers, ReadBackWhatTheOwnerDoesNotSee) {
+  Context other = nullptr;
+  EXPECT_OK(driver().retain_context(&other, 1));
+  EXPECT_OK(driver().push_context(other));
+  const DevicePointer there = allocate(64);
+  const StreamHandle theirs = make_stream();
+  EXPECT_OK(driver().set_bytes(there, 1, 64, theirs));
+  EXPECT_OK(driver().synchronize_stream(theirs));
+  EXPECT_OK(driver().pop_context(&other));
+  fill(there, 64, 5);
+  EXPECT_EQ(read(there, 64), std::vector<unsigned char>(64, 5));
+  EXPECT_OK(driver().push_context(other));
+  std::vector<unsigned char> seen(64);
+  EXPECT_OK(driver().copy(address(seen.data()), there, 64, theirs));
+  EXPECT_EQ(seen, std::vector<unsigned char>(64, 1));
+  EXPECT_OK(driver().destroy_stream(theirs));
+  EXPECT_OK(driver().pop_context(&other));
+  EXPECT_OK(driver().free(there));
+  EXPECT_OK(driver().release_context(1));
+}
+
+class SecondGpuAlone : public OnDriver {
+  stand_in::Options options() const override {
+    return {.gpus = std::vector<stand_in::GpuOptions>(1), .first_gpu = 1};
+  }
+};
+
+TEST_F(SecondGpuAlone, HasItsOwnUuidAndIsNumberZero) {
+  int count = 0;
+  EXPECT_OK(driver().device_count(&count));
+  EXPECT_EQ(count, 1);
+  Uuid uuid{};
+  EXPECT_OK(driver().device_uuid(&uuid, 0));
+  EXPECT_EQ(uuid.bytes[0], static_cast<char>(0xa1));
+}
+
+class LazyFaults : public OnDriver {
+  stand_in::Options options() const override {
+    return {.pace = stand_in::Pace::lazy, .idle = std::chrono::milliseconds(0)};
+  }
+};
+
+TEST_F(LazyFaults, AnEventIsSaidToHaveEndedWhereATestWantsThat) {
+  const DevicePointer gpu = allocate(64);
+  const Event event = make_event();
+  EXPECT_OK(driver().set_bytes(gpu, 1, 64, stream()));
+  EXPECT_OK(driver().record_event(event, stream()));
+  control()->claim_ends(1);
+  EXPECT_OK(driver().query_event(event));
+  EXPECT_EQ(*control()->reach(gpu, 1, 0), std::byte{0}) << "nothing has run";
+  EXPECT_OK(driver().synchronize_event(event));
+  EXPECT_EQ(*control()->reach(gpu, 1, 0), std::byte{1});
+  EXPECT_OK(driver().destroy_event(event));
+  EXPECT_OK(driver().free(gpu));
+}
+
 class NoPeers : public OnDriver {
   stand_in::Options options() const override { return {.peer_access = false}; }
 };
