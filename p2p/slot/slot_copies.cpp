@@ -47,7 +47,8 @@ bool SlotTable::is_detach_due(const Peer& peer, const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, remote] : remotes_)
-      if (remote->leaving().unsent && &remote->owner() == &peer && remote->name() == name)
+      if (remote->leaving().unsent && &remote->owner() == &peer &&
+          remote->attach_message().spec.name.get() == name)
         leaving.push_back(remote);
   }
   bool is_due = false;

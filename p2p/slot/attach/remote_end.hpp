@@ -82,7 +82,6 @@ class RemoteEnd {
   EdgeReport report() const;
   p2p::Peer& owner() const noexcept { return owner_; }
   std::uint64_t id() const noexcept { return id_; }
-  const std::string& name() const noexcept { return asked_.name; }
   bool forked() const noexcept { return local_.forked(); }
   /// Before saying that nothing has come.
   void poll_arrivals() const noexcept { local_.waiter.poll(); }

@@ -26,7 +26,7 @@ namespace weft::p2p {
 /// Guarded by the pending puts' mutex, but for answer() and what it is waited for with.
 class MappedPuts {
  public:
-  /// What the owner granted, and the size of a tensor. `gate`: the slot's.
+  /// `granted`: by the owner. `bytes`: of a tensor. `gate`: the slot's.
   MappedPuts(LocalRank& local, UseGate& gate, const AttachedMessage& granted, std::size_t bytes);
 
   /// Whether the owner lets this rank map its buffers; why not, else.

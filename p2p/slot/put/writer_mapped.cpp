@@ -183,7 +183,7 @@ Status PutWriter::copy_mapped(const Moving& moving, p2p::PutWork& work) noexcept
     return failure(outcome->code(), "put", outcome->detail().message, outcome->detail().hint);
   for (const Tensor& part : moving.parts)
     if (part.bytes() != 0) row_.gpu_counters().device_copies.add(1);
-  // What is left is to say that it is there.
+  // The owner is still to be told.
   mark_ = credits_.sent() + 1;
   work.source = reinterpret_cast<const std::byte*>(&mark_);
   work.bytes = sizeof mark_;

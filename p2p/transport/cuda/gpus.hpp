@@ -62,7 +62,7 @@ class Gpus {
   PeerMemory& peers() noexcept { return peers_; }
   /// The rank's own GPU, and all others that it has used. Throws Error.
   std::vector<std::shared_ptr<Gpu>> in_use(const char* operation);
-  /// What peers need to map a chunk of this rank's; nullopt: the driver does not export it.
+  /// A chunk of this rank's as peers map it; nullopt: the driver does not export it.
   std::optional<ExportedChunk> exported(std::uint32_t chunk);
   /// By which they do. Requires that it is exported. Valid as long as the arena.
   int descriptor_of(std::uint32_t chunk) const;

@@ -47,7 +47,7 @@ class PeerMemory {
   /// says that this is not known.
   GpuWay proven(int rank, std::uint32_t chunk, int by) const;
   void prove(int rank, std::uint32_t chunk, int by, GpuWay outcome);
-  /// The rank is gone. What is in use stays mapped until it is not.
+  /// The rank is gone. Memory in use stays mapped until its last use ends.
   void forget(int rank);
 
  private:

@@ -107,7 +107,7 @@ class Control {
   /// Every further call that concerns the device answers `status`; its operations end undone.
   virtual void lose(Device device, DriverStatus status) = 0;
 
-  /// A planted defect: so many questions to events answer that the work before them has ended.
+  /// A planted defect: the next `questions` queries of events answer that all has ended.
   virtual void claim_ends(int questions) = 0;
 
   /// The calling thread acts for the application, which may wait for its own streams.

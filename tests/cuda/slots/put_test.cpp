@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Over, GpuPuts,
 
 class GpuSlots : public OnGpus {
  protected:
-  /// In their steady state puts to a GPU make so many copies each, and no call that costs more.
+  /// In their steady state puts to a GPU make `copies_of_a_put` each, and no call that costs more.
   void expect_only_copies(std::uint64_t copies_of_a_put);
 };
 
