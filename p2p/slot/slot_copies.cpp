@@ -1,5 +1,6 @@
 // Ends that go while a GPU of this rank still copies into the owner's buffers.
 #include <chrono>
+#include <new>
 #include <optional>
 
 #include "p2p/slot/attach/device_wait.hpp"
@@ -24,9 +25,11 @@ void SlotTable::say_detached(detail::RemoteEnd& remote) {
 
 void SlotTable::end_copies() noexcept {
   std::vector<std::shared_ptr<detail::RemoteEnd>> copying;
-  {
+  try {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, remote] : remotes_) copying.push_back(remote);
+  } catch (const std::bad_alloc&) {
+    return;  // each copy keeps its memory here; a peer that reuses its own is told nothing
   }
   const auto ended = [&]() -> std::optional<Status> {
     std::erase_if(copying, [](const auto& remote) { return !remote->is_copying(); });
