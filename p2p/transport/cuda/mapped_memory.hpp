@@ -1,7 +1,6 @@
 // GPU memory with addresses of its own: a chunk made here, or one that another process exported.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,17 +8,10 @@
 #include <mutex>
 
 #include "base/os/fd.hpp"
+#include "p2p/transport/cuda/exported_chunk.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
 
 namespace weft::p2p::cuda {
-
-/// Names a chunk among all that the processes of a host have made.
-struct ChunkId {
-  std::int32_t process = 0;
-  std::uint32_t padding = 0;
-  std::uint64_t number = 0;  ///< counted by that process
-  auto operator<=>(const ChunkId&) const = default;
-};
 
 /// Mapped once a process, however many of its ranks use it. Thread-safe.
 class MappedMemory {

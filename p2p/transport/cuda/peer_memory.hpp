@@ -10,18 +10,12 @@
 #include <utility>
 
 #include "base/os/fd.hpp"
+#include "p2p/transport/cuda/exported_chunk.hpp"
 #include "p2p/transport/cuda/gpu_way.hpp"
 #include "p2p/transport/cuda/mapped_memory.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft::p2p::cuda {
-
-/// A chunk of a GPU's memory as its rank tells of it.
-struct ExportedChunk {
-  ChunkId id;
-  std::array<char, sizeof(Uuid)> gpu{};
-  std::uint64_t bytes = 0;
-};
 
 /// Keeps what has come, maps a chunk when it is first used, and remembers which GPUs are known to
 /// reach each other. Thread-safe.

@@ -5,7 +5,7 @@
 
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/control_message.hpp"
-#include "p2p/transport/cuda/peer_memory.hpp"
+#include "p2p/transport/cuda/exported_chunk.hpp"
 
 namespace weft::p2p {
 
