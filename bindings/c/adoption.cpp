@@ -52,6 +52,8 @@ bool UnusedQueue::next(void*& token) noexcept {
 weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept {
   const p2p::LocalRank& local = WorldAccess::state(const_cast<World&>(world.world)).local;
   if (tensor.arena() == local.adopted.get()) return WEFT_MEMORY_ADOPTED;
+  if (tensor.memory().is_gpu())
+    return tensor.arena() == nullptr ? WEFT_MEMORY_WRAPPED : WEFT_MEMORY_ARENA;
   return local.reachable(tensor.data(), tensor.extent()) ? WEFT_MEMORY_ARENA : WEFT_MEMORY_WRAPPED;
 }
 

@@ -22,6 +22,7 @@ weft::PublishedSpec spec_of(const char* operation, const weft_published_spec* gi
   spec.shape = shape_of(operation, from.dims, from.ndims);
   spec.depth = from.depth == 0 ? 1 : from.depth;
   spec.flow = checked_value(operation, "flow", from.flow, weft::Flow::unsafe_synchronous);
+  if (from.place != nullptr) spec.memory = memory_in(operation, *from.place);
   return spec;
 }
 
@@ -120,9 +121,13 @@ weft_code weft_published_reader_attach(weft_world* world, int owner,
   return guarded([&] {
     auto& self = given("attach", "world", world);
     auto& out = given("attach", "reader", reader);
+    const weft::PublishedSpec expected = spec_of("attach", spec);
+    if (expected.memory.is_gpu())
+      weft::throw_error(weft::Code::bad_argument, "attach", "spec->place names a GPU",
+                        "a slot's memory is its owner's");
     out = new weft_published_reader{
-        OpenIn(self), self.world.attach_published(owner, spec_of("attach", spec),
-                                                  deadline("attach", timeout_seconds))};
+        OpenIn(self),
+        self.world.attach_published(owner, expected, deadline("attach", timeout_seconds))};
     return WEFT_CODE_OK;
   });
 }

@@ -65,6 +65,7 @@ weft::RendezvousSpec spec_of(const weft_rendezvous_spec* given_spec) {
   spec.cache_metadata = from.no_metadata_cache == 0;
   spec.index_keys = from.no_key_index == 0;
   spec.batch_requests = from.no_request_batch == 0;
+  if (from.place != nullptr) spec.memory = memory_in("open", *from.place);
   if (from.observer != nullptr)
     spec.observer = [observer = from.observer, context = from.observer_context](
                         const weft::RendezvousEvent& event) { observe(observer, context, event); };

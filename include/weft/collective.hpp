@@ -161,9 +161,11 @@ struct PlannedCall;
 }  // namespace detail
 
 /// A collective bound to its tensors, to be run any number of times without allocation,
-/// registration or control messages. Holds handles of its tensors. All calls but the destructor
-/// require a plan that came from Collectives. Thread-safety: as the Collectives that made it, which
-/// it must not outlive.
+/// registration or control messages. Holds handles of its tensors. Tensors on a GPU go through host
+/// memory that the plan keeps: this rank's input is copied at each start, its output when all else
+/// is done, which Collectives::staged_bytes() counts; each copy allocates a few words. All calls
+/// but the destructor require a plan that came from Collectives. Thread-safety: as the Collectives
+/// that made it, which it must not outlive.
 class [[nodiscard]] WEFT_API Plan {
  public:
   Plan() noexcept;
@@ -175,9 +177,10 @@ class [[nodiscard]] WEFT_API Plan {
 
   /// Begins the operation. Its tensors are lent to weft until the operation has ended: don't write
   /// them, nor read results. Up to 4 plans of a group may be under way; they run in the order of
-  /// their start, which must be the same on every rank. Errors: bad_argument (this plan is under
-  /// way already, or 4 are), exhausted (calls of 63 other groups are under way), forked, and those
-  /// of wait().
+  /// their start, which must be the same on every rank. End what writes an input on a GPU before.
+  /// Errors: bad_argument (this plan is under way already, or 4 are), exhausted (calls of 63 other
+  /// groups are under way), system (the GPU does not begin to copy the input; nothing has begun),
+  /// forked, and those of wait().
   Status start() noexcept;
   /// True if the operation has ended, successfully or not. Makes progress on this operation and on
   /// everything else that the rank has begun, except that it takes no incoming messages (Messages).
@@ -189,8 +192,10 @@ class [[nodiscard]] WEFT_API Plan {
   /// asked, at the latest 50 ms, or an eighth of the deadline, before the end; of a deadline that
   /// has passed already, the text names the ranks that this one waits for. Other errors end the
   /// whole group: peer_failed, peer_left, mismatch (ranks called different operations; the text has
-  /// both calls), cancelled. If the error's text says that tensors stay lent, call
-  /// Collectives::settle() before touching them. Also bad_argument (not started), forked.
+  /// both calls), cancelled, system (a GPU fails while it copies this rank's input). If the error's
+  /// text says that tensors stay lent, call Collectives::settle() before touching them. Where the
+  /// GPU fails while it copies the output, the call alone ends, with system. Also bad_argument (not
+  /// started), forked.
   Status wait(Deadline deadline = {}) noexcept;
   /// start(), then wait().
   Status run(Deadline deadline = {}) noexcept;
@@ -251,10 +256,10 @@ class WEFT_API Collectives {
   /// plan(), then Plan::start(). Throws Error with the errors of both.
   Plan start(const Call& call);
   /// Runs `call` once. Errors: those of plan() and Plan::wait(). Tensors on a GPU go through host
-  /// memory, which staged_bytes() counts; plans refuse them. If this rank's GPU fails, or its copy
-  /// is late, the call ends here with system or timeout. A timeout leaves no handle to
-  /// resume, so it ends the group. Up to 50 ms of the deadline (at most an eighth) are reserved for
-  /// the other ranks to leave this rank's tensors.
+  /// memory, which staged_bytes() counts. If this rank's GPU fails, or its copy is late, the call
+  /// ends here with system or timeout. A timeout leaves no handle to resume, so it ends the group.
+  /// Up to 50 ms of the deadline (at most an eighth) are reserved for the other ranks to leave this
+  /// rank's tensors.
   Status run(const Call& call, Deadline deadline = {}) noexcept;
 
   /// Waits until no other rank can touch the tensors of this group's ended calls. Needed only after

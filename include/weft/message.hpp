@@ -70,7 +70,7 @@ class [[nodiscard]] WEFT_API MessageRequest {
   /// Cancels a receive that no message has matched, or a send that has not left this rank, and
   /// returns Code::cancelled, as does wait() from then on. An operation that has ended is
   /// unchanged, and its status is returned. Errors: bad_argument (the receiver knows of the tensor,
-  /// or a message is being read into it; wait for the request).
+  /// or a message is being read into it or copied to its GPU; wait for the request).
   Status cancel() noexcept;
 
  private:
@@ -136,8 +136,9 @@ class WEFT_API Messages {
   /// forked. Into a tensor on a GPU the message goes by way of host memory; if the GPU fails
   /// (system) or its copy is late (timeout), the message is dropped.
   Result<MessageInfo> recv(int from, Tag tag, const Tensor& into, Deadline deadline = {}) noexcept;
-  /// As recv(), without waiting. `into` is lent until the request has ended, and lies in host
-  /// memory.
+  /// As recv(), without waiting. `into` is lent until the request has ended. If it lies on a GPU,
+  /// calls that make progress begin and follow the copy; a wait that is too short for it leaves the
+  /// request alive, and if the GPU fails the message is dropped.
   MessageRequest irecv(int from, Tag tag, const Tensor& into) noexcept;
 
   /// Sends and receives at once, so that ranks which exchange don't wait for each other's receive.

@@ -9,6 +9,7 @@
 
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
+#include "weft/device.hpp"
 #include "weft/error.hpp"
 #include "weft/slot.hpp"
 #include "weft/tensor.hpp"
@@ -24,6 +25,9 @@ struct PublishedSpec {
   /// unsafe_synchronous: the owner may fill a buffer that a reader still views. WEFT_CHECK=flow
   /// reports it of readers that share memory with the owner; others view copies.
   Flow flow = Flow::credits;
+  /// Where the owner fills its versions; not compared. On a GPU publish() copies them to host
+  /// memory, which readers view and get. The readers' ends say nothing of it.
+  Memory memory = {};
 };
 
 /// Elements `first` to `first + count` of a slot, and where a get puts them. `to` has room for
@@ -52,10 +56,15 @@ class WEFT_API PublishedSlot {
 
   /// The buffer to fill for the next version. With Flow::credits no reader views it, and it is not
   /// the newest version's unless the slot has one buffer only. Waits while every buffer is viewed;
-  /// the timeout names the reader that has viewed for longest. A dead reader views nothing.
+  /// the timeout names the reader that has viewed for longest. A dead reader views nothing. On a
+  /// GPU (PublishedSpec::memory) it is always the same tensor, there.
   Result<Tensor> next(Deadline deadline = {}) noexcept;
-  /// Makes the buffer that next() gave visible to the readers. bad_argument without one.
-  Status publish() noexcept;
+  /// Makes the buffer that next() gave visible to the readers. bad_argument without one. From host
+  /// memory it returns at once. From a GPU it copies the version to host memory first: once per
+  /// version, counted as staged. End what writes the buffer before. Then also timeout (the copy
+  /// goes on, and another publish() waits for it) and system; nothing is published, and the buffer
+  /// is still the one to fill.
+  Status publish(Deadline deadline = {}) noexcept;
   /// Number of ranks that are attached now.
   int readers() const noexcept;
 

@@ -13,6 +13,7 @@
 
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
+#include "weft/device.hpp"
 #include "weft/error.hpp"
 #include "weft/group.hpp"
 #include "weft/tensor.hpp"
@@ -61,6 +62,9 @@ struct RendezvousSpec {
   bool cache_metadata = true;  ///< false: every exchange takes the extra round trip
   bool index_keys = true;      ///< false: every request carries its key's name
   bool batch_requests = true;  ///< false: every request is a message of its own
+  /// Where recv() puts this rank's tensors; nothing of it is compared. On a GPU they go through
+  /// host memory, counted as staged. Encoded values stay in host memory.
+  Memory memory = {};
   /// Called for every message of this rank, in order for each peer, from any thread and under a
   /// lock: it must be quick and must not call the rendezvous.
   std::function<void(const RendezvousEvent&)> observer = {};
@@ -81,7 +85,8 @@ class WEFT_API Codec {
   virtual void decode(std::span<const std::byte> from) = 0;
 };
 
-/// The result of recv(): a tensor in this rank's data arena, owned by the caller.
+/// The result of recv(): a tensor in this rank's data arena or on the GPU of
+/// RendezvousSpec::memory, owned by the caller.
 struct WEFT_API Received {
   Tensor tensor;
   bool is_dead = false;     ///< true: no content, since the sender called send_dead()
@@ -119,7 +124,8 @@ class WEFT_API Rendezvous {
   /// Opens the exchange between all ranks of the world, each of which must call it with the same
   /// `name` and `message_bytes`. A name may be opened again once every rank has destroyed the
   /// former exchange; ensuring that is up to the ranks. Throws Error: bad_argument, duplicate_name,
-  /// mismatch, timeout (names a rank that has not opened it), peer_failed, peer_left, exhausted.
+  /// mismatch, timeout (names a rank that has not opened it), peer_failed, peer_left, exhausted;
+  /// for RendezvousSpec::memory on a GPU also system, bad_config.
   static Rendezvous open(World& world, const RendezvousSpec& spec = {}, Deadline deadline = {});
   /// Opens the exchange between the members of `group`, this rank among them: for example the
   /// survivors after Group::shrink(). In calls, other ranks are Code::bad_argument. Groups have
@@ -137,10 +143,12 @@ class WEFT_API Rendezvous {
   /// Offers `tensor` to rank `to`. Returns when the tensor is parked or sent. The tensor is lent
   /// until the receiver has fetched it, or until this rank has cloned it (counted as copied)
   /// because the receiver must first be told a new shape. A tensor outside the rank's arenas that
-  /// was not adopted is cloned at once and never lent. Errors: timeout (a limit on parked tensors
-  /// is reached; names the receiver and the oldest key that it has not fetched; `tensor` is not
-  /// offered), bad_argument (also: this key and step were offered before, or `tensor` has no
-  /// memory), peer_failed, peer_left, closed, exhausted.
+  /// was not adopted is cloned at once and never lent. So is a dense one on a GPU, counted as
+  /// staged: the call waits for the copy. Errors: timeout (a limit on parked tensors is reached;
+  /// names the receiver and the oldest key that it has not fetched; or the GPU has not copied;
+  /// `tensor` is not offered), bad_argument (also: this key and step were offered before, or
+  /// `tensor` has no memory), peer_failed, peer_left, closed, exhausted, system (the GPU; `tensor`
+  /// is not offered).
   Status send(int to, std::string_view key, std::uint64_t step, const Tensor& tensor,
               Deadline deadline = {}) noexcept;
   /// Offers a tensor without content: the receiver's Received::is_dead is true. Errors: as send().
@@ -163,13 +171,15 @@ class WEFT_API Rendezvous {
   Status serve(Deadline deadline = {}) noexcept;
 
   /// Asks for the tensor, as recv() does, unless this rank has asked, and returns whether recv()
-  /// would return at once. Never blocks; false in a fork.
+  /// would return at once. Where the tensor goes to a GPU, begins to copy it there once it has
+  /// arrived. Never blocks; false in a fork.
   bool ready(int from, std::string_view key, std::uint64_t step) noexcept;
   /// Receives the tensor that rank `from` offers to this rank under `key` and `step`. A timeout
   /// leaves the request alive: another recv() of the same key and step resumes it, cancel() ends
-  /// it. Errors: timeout (names key, step and sender), peer_failed, peer_left, closed, exhausted,
-  /// bad_argument (also: this key and step are being received or were received before), and the
-  /// code that the sender gave to send_error().
+  /// it. So does an error of the GPU (system, exhausted): the tensor has arrived, and another
+  /// recv() copies it again. Errors: timeout (names key, step and sender), peer_failed, peer_left,
+  /// closed, exhausted, system, bad_argument (also: this key and step are being received or were
+  /// received before), and the code that the sender gave to send_error().
   Result<Received> recv(int from, std::string_view key, std::uint64_t step,
                         Deadline deadline = {}) noexcept;
   /// Receives several tensors at once, in as few messages as possible. The results are in the order

@@ -111,9 +111,9 @@ class WEFT_API Storage {
 /// describes memory that the user owns and keeps alive. Thread-safety: the handle is a value;
 /// guarding the elements is up to the user.
 ///
-/// A tensor in GPU memory is taken by World::copy, by puts, gets, messages and Collectives::run
-/// so far; all other calls that would read or write its elements refuse it (Code::bad_argument) and
-/// name its GPU.
+/// A tensor in GPU memory is taken by World::copy, by puts, gets, messages, Rendezvous::send and
+/// Collectives so far; all other calls that would read or write its elements refuse it
+/// (Code::bad_argument) and name its GPU.
 ///
 /// A tensor that has elements by its shape but no memory for them is refused by every call that
 /// would read or write its elements (Code::bad_argument): one that was default-constructed (a

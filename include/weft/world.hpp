@@ -81,11 +81,11 @@ class WEFT_API World {
   /// bytes requested, held and allowed); the world stays usable.
   Tensor allocate(DType dtype, const Shape& shape);
   /// The same in `memory`: host memory, this rank's GPU (Memory::gpu()) or another that the process
-  /// sees. The memory of a GPU is 256-byte aligned, and neither the processor nor a call of weft
-  /// other than copy() can use it so far. The first tensor on a GPU loads the CUDA driver and
-  /// retains the GPU's primary context; the caller's current context stays as it was. Throws Error:
-  /// exhausted (the text has the bytes requested, held, and free on the GPU), bad_argument (there
-  /// is no such GPU), bad_config (WEFT_GPU), system (there is no driver, or it fails).
+  /// sees. The memory of a GPU is 256-byte aligned, and the processor can't reach it. The first
+  /// tensor on a GPU loads the CUDA driver and retains the GPU's primary context; the caller's
+  /// current context stays as it was. Throws Error: exhausted (the text has the bytes requested,
+  /// held, and free on the GPU), bad_argument (there is no such GPU), bad_config (WEFT_GPU), system
+  /// (there is no driver, or it fails).
   Tensor allocate(DType dtype, const Shape& shape, Memory memory);
 
   /// Copies the elements of `from` to `to`, dense tensors of one dtype and shape, each in host
@@ -103,8 +103,10 @@ class WEFT_API World {
   /// is put without staging. As a slot's memory (expose), peers put directly into it: within a host
   /// by the kernel's process-to-process copy where permitted, otherwise staged, counted and logged.
   /// weft holds `memory` until the last tensor made from it is gone and no peer can touch it, so
-  /// free the memory in its deleter. Throws Error: bad_argument (also for memory of a GPU, which is
-  /// not adopted yet), exhausted.
+  /// free the memory in its deleter. The CUDA driver says whether the memory is of a GPU: then the
+  /// tensor lies there (Tensor::memory), and goes through host memory as all others there; it is no
+  /// slot's memory. Throws Error: bad_argument (also: the tensor ends behind its allocation on the
+  /// GPU), exhausted.
   Tensor adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape);
   /// The same for memory with another owner, which must not free it before weft has called
   /// `unused`: once, on any thread, even after the world's end; never if adopt() throws. `unused`

@@ -27,6 +27,10 @@ void count_copy(p2p::GpuCounters& counters, std::size_t bytes) noexcept {
 
 }  // namespace
 
+bool MessageState::is_misplaced(const Tensor& tensor) const noexcept {
+  return local_.gpus != nullptr && local_.gpus->is_misplaced(tensor);
+}
+
 Status MessageState::check_gpu_tensor(const char* operation, int rank,
                                       const Tensor& tensor) const noexcept {
   if (Status status = check(operation, rank); rank != kAnySource && !status.ok()) return status;
@@ -81,6 +85,51 @@ Result<MessageInfo> MessageState::recv_to_gpu(int from, const Tag& tag, const Te
     return received;
   } catch (...) {
     return caught_status();
+  }
+}
+
+MessageRequest MessageState::irecv_to_gpu(int from, const Tag& tag, const Tensor& into) noexcept {
+  MessageRequest request;
+  request.status_ = check_gpu_tensor("recv", from, into);
+  if (!request.status_.ok()) return request;
+  try {
+    const Tensor host = host_bytes(local_, into.bytes());
+    post(request, find_kept(from, tag), from, tag, host, into);
+  } catch (...) {
+    request.status_ = caught_status();
+  }
+  return request;
+}
+
+bool MessageState::begin_copy(MessageOperation& receive) noexcept {
+  const std::size_t bytes = receive.info.bytes;
+  if (receive.status.ok() && bytes != 0) try {
+      receive.copy =
+          local_.gpus->copy_pinned("recv", local_.data, first_bytes(receive.tensor, bytes),
+                                   first_bytes(receive.on_gpu, bytes));
+      receive.stage = MessageOperation::Stage::copying;
+      copies_.add(receive);
+      return true;
+    } catch (...) {
+      receive.status = caught_status();
+    }
+  receive.on_gpu = {};
+  return false;
+}
+
+void MessageState::follow_copies() noexcept {
+  for (MessageOperation* receive = copies_.first(); receive != nullptr;) {
+    MessageOperation& operation = *receive;
+    receive = receive->next;
+    const std::optional<Status> outcome = operation.copy->poll();
+    if (!outcome) continue;
+    copies_.remove(operation);
+    operation.copy.reset();
+    operation.on_gpu = {};
+    operation.status = *outcome;
+    if (IncomingRing* const ring = incoming_at(operation.info.source); outcome->ok())
+      count_copy(ring->gpu_counters(), operation.info.bytes);
+    end(operation);
   }
 }
 

@@ -20,7 +20,7 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
   // Fast path: nothing else is under way, so the source's next message either is here or has not
   // come.
   if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense() &&
-      !lacks_host_memory(into)) [[likely]] {
+      !is_out_of_reach(into)) [[likely]] {
     IncomingRing* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
       if (!ring->ready()) deadline = resolve(deadline);
@@ -81,6 +81,8 @@ Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arri
 }
 
 MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into) noexcept {
+  if (into.memory().is_gpu()) [[unlikely]]
+    return irecv_to_gpu(from, tag, into);
   MessageRequest request;
   request.status_ = check("recv", from == kAnySource ? local_.rank : from, into);
   if (!request.status_.ok()) return request;
@@ -92,28 +94,33 @@ MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into)
     if (result.ok()) request.info_ = *result;
     return request;
   }
+  post(request, found, from, tag, into, {});
+  return request;
+}
+
+void MessageState::post(MessageRequest& request, const Found& found, int from, const Tag& tag,
+                        const Tensor& into, const Tensor& on_gpu) noexcept {
   try {
     MessageOperation& operation = take_operation(from, tag, into);
+    operation.on_gpu = on_gpu;
     request.state_ = this;
     request.operation_ = &operation;
     if (found.arrived != nullptr) {
       found.ring->drop(*found.arrived);
-      accept(*found.ring, *found.arrived, operation);
-      return request;
+      return accept(*found.ring, *found.arrived, operation);
     }
     operation.stage = Stage::posted;
     posted_.add(operation);
   } catch (const std::bad_alloc&) {
     request.status_ = failure(Code::exhausted, "recv", from, "no memory for the receive", "");
-    return request;
+    return;
   }
-  // irecv() checks for gone ranks itself: notice_gone() reports each only once.
+  // It checks for gone ranks itself: notice_gone() reports each only once.
   if (mesh_.gone_count() != 0 ||
       (from >= 0 && incoming_at(from) != nullptr && incoming_at(from)->spoilt())) [[unlikely]] {
     const Status why = no_more_from(from);
     if (!why.ok() && request.operation_->stage == Stage::posted) fail_posted(from, why);
   }
-  return request;
 }
 
 bool MessageState::take(IncomingRing& ring) noexcept {

@@ -44,7 +44,7 @@ MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tens
 MessageRequest MessageState::isend_until(int to, std::uint64_t tag, const Tensor& tensor,
                                          Deadline until) noexcept {
   const bool fits =
-      tensor.dense() && tensor.bytes() <= Geometry::kLongPayload && !lacks_host_memory(tensor);
+      tensor.dense() && tensor.bytes() <= Geometry::kLongPayload && !is_out_of_reach(tensor);
   if (to >= 0 && to < local_.size && fits) [[likely]] {
     OutgoingRing* const outgoing = outgoing_at(to);
     if (outgoing != nullptr && outgoing->is_open() && !outgoing->peer().gone() &&

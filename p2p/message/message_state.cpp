@@ -10,6 +10,7 @@
 #include "base/formatted.hpp"
 #include "base/tensor_checks.hpp"
 #include "p2p/message/waiting.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::detail {
 
@@ -83,6 +84,11 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
                    tensor.memory().is_gpu()
                        ? give_host_memory(tensor)
                        : "an empty message is that of a tensor without elements, of shape {0}");
+  if (is_misplaced(tensor)) try {
+      local_.gpus->check_host(operation, tensor);
+    } catch (...) {
+      return caught_status();
+    }
   if (!tensor.dense())
     return failure(Code::bad_argument, operation, rank, text_or_empty([&] {
                      return fmt::format("the tensor {} has strides", tensor.text());
@@ -99,10 +105,10 @@ p2p::ProgressResult MessageState::progress(bool may_block) noexcept {
   } else {
     if (!busy_.empty()) flush();
     if (!readings_.empty()) go_on_reading();
+    if (!copies_.empty()) follow_copies();
   }
   if (!busy()) return p2p::ProgressResult::done;
-  return held_up_ || awaits_chunk_ ? p2p::ProgressResult::needs_poll
-                                   : p2p::ProgressResult::notified;
+  return awaits_in_silence() ? p2p::ProgressResult::needs_poll : p2p::ProgressResult::notified;
 }
 
 void MessageState::progress() noexcept {
@@ -110,6 +116,8 @@ void MessageState::progress() noexcept {
   take_in_turn();
   if (!readings_.empty()) go_on_reading();
   if (!busy_.empty()) flush();
+  if (!copies_.empty()) [[unlikely]]
+    follow_copies();
   if (gone != gone_seen_) [[unlikely]]
     notice_gone(gone);
 }
@@ -160,11 +168,15 @@ MessageOperation& MessageState::take_operation(int peer, const Tag& tag, const T
   operation->peer = peer;
   operation->tag = tag;
   operation->tensor = tensor;
+  operation->on_gpu = {};
+  operation->info = {};
   operation->status = {};
   return *operation;
 }
 
 void MessageState::end(MessageOperation& operation) noexcept {
+  if (operation.on_gpu.bytes() != 0 && begin_copy(operation)) [[unlikely]]
+    return;
   operation.stage = Stage::ended;
   operation.tensor = {};
   if (operation.staged) operation.staged = {};
@@ -221,6 +233,11 @@ Status MessageState::cancel(MessageRequest& request) noexcept {
     case Stage::reading:
       return failure(Code::bad_argument, "cancel", operation->info.source,
                      "a message is being read into the tensor", "wait for the request");
+    case Stage::copying:
+      return failure(
+          Code::bad_argument, "cancel", operation->info.source,
+          formatted("a message is being copied to {}", operation->on_gpu.memory().text()),
+          "wait for the request");
     case Stage::offered:
       return failure(Code::bad_argument, "cancel", operation->peer,
                      "the receiver knows of the tensor and may be reading it",
@@ -267,6 +284,12 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
                     source_text(operation.info.source), operation.info.bytes, operation.info.tag,
                     suspicion(operation.info.source)),
           "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT");
+    case Stage::copying:
+      return failure(Code::timeout, "recv", operation.info.source,
+                     formatted("the message of {} has come (tag {}), and {} has not copied it",
+                               source_text(operation.info.source), operation.info.tag,
+                               operation.on_gpu.memory().text()),
+                     "wait for the request again: the copy goes on");
     case Stage::offered:
       return failure(Code::timeout, "send", peer,
                      formatted("{} has not received it (tag {}){}", source_text(peer),

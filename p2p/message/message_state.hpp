@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tensor_checks.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/message/incoming_ring.hpp"
 #include "p2p/message/outgoing_ring.hpp"
@@ -67,7 +68,9 @@ class MessageState final : public p2p::Progressable {
 
   // Any waiting thread, while no application thread holds acquire().
   p2p::ProgressResult progress(bool may_block) noexcept override;
-  bool busy() const noexcept { return !busy_.empty() || !posted_.empty() || !readings_.empty(); }
+  bool busy() const noexcept {
+    return !busy_.empty() || !posted_.empty() || !readings_.empty() || !copies_.empty();
+  }
 
   // Progress thread.
   static bool understands(p2p::MessageType type) noexcept {
@@ -98,7 +101,17 @@ class MessageState final : public p2p::Progressable {
                                      Deadline until) noexcept;
   Result<MessageInfo> recv_to_gpu(int from, const Tag& tag, const Tensor& into,
                                   Deadline until) noexcept;
+  MessageRequest irecv_to_gpu(int from, const Tag& tag, const Tensor& into) noexcept;
+  /// Begins to copy a received message to its GPU; false if it is not to go to one.
+  bool begin_copy(MessageOperation& receive) noexcept;
+  /// Ends the receives whose copies have ended.
+  void follow_copies() noexcept;
   Status check_gpu_tensor(const char* operation, int rank, const Tensor& tensor) const noexcept;
+  /// Whether the processor must not touch the tensor's elements, or there are none.
+  bool is_out_of_reach(const Tensor& tensor) const noexcept {
+    return lacks_host_memory(tensor) || (tensor.storage() == nullptr && is_misplaced(tensor));
+  }
+  bool is_misplaced(const Tensor& tensor) const noexcept;
   OutgoingRing& outgoing(int to);
   void flush() noexcept;
 
@@ -110,6 +123,9 @@ class MessageState final : public p2p::Progressable {
                                    Deadline deadline) noexcept;
   bool take(IncomingRing& ring) noexcept;
   Found find_kept(int from, const Tag& tag) const noexcept;
+  /// Makes the receive of a request, for the message found or for one that is to come.
+  void post(MessageRequest& request, const Found& found, int from, const Tag& tag,
+            const Tensor& into, const Tensor& on_gpu) noexcept;
   /// True if the message ends its receive at once: its payload lies in the ring, or is too large.
   static bool is_at_hand(const Arrived& arrived, const Tensor& into) noexcept {
     return arrived.data != nullptr || arrived.bytes > into.bytes();
@@ -147,6 +163,8 @@ class MessageState final : public p2p::Progressable {
   MessageOperation& take_operation(int peer, const Tag& tag, const Tensor& tensor);
   void end(MessageOperation& operation) noexcept;
   void give_back(MessageOperation& operation) noexcept;
+  /// Whether something under way will end without ringing the doorbell.
+  bool awaits_in_silence() const noexcept { return held_up_ || awaits_chunk_ || !copies_.empty(); }
   /// The operation's outcome; returns the operation to the free list.
   Result<MessageInfo> finish(MessageOperation& operation) noexcept;
   Status late(const MessageOperation& operation) const noexcept;
@@ -170,8 +188,9 @@ class MessageState final : public p2p::Progressable {
   p2p::message::PostedTable posted_;
   p2p::message::OperationList readings_;
   bool awaits_chunk_ = false;  ///< one of `readings_` waits for a chunk, which rings no doorbell
-  IncomingRing* next_ring_ = nullptr;  ///< where the next round of polling starts
-  std::size_t next_any_ = 0;           ///< where the next wait_any() starts
+  p2p::message::OperationList copies_;  ///< to GPUs; their ends ring no doorbell
+  IncomingRing* next_ring_ = nullptr;   ///< where the next round of polling starts
+  std::size_t next_any_ = 0;            ///< where the next wait_any() starts
   std::uint64_t kept_order_ = 0;
   std::uint32_t gone_seen_ = 0;
   std::deque<MessageOperation> operations_;

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/message.hpp"
 
@@ -21,6 +23,7 @@ struct MessageOperation {
     free,
     posted,   ///< a receive that no message has matched
     reading,  ///< a receive that reads the payload from the sender's memory
+    copying,  ///< a receive whose payload is here, and goes on to a GPU
     queued,   ///< a send that is not in the ring
     offered,  ///< a send that the receiver reads from this rank's memory
     ended
@@ -42,6 +45,9 @@ struct MessageOperation {
   p2p::message::Arrived* arrived = nullptr;
   std::unique_ptr<p2p::Reading> reading{};
   bool started = false;
+  // For a receive into a GPU, whose `tensor` stands in for that until the message is here.
+  Tensor on_gpu{};
+  std::optional<p2p::cuda::DeviceCopy> copy{};
   MessageOperation* previous = nullptr;  ///< in the list of its stage
   MessageOperation* next = nullptr;
 };

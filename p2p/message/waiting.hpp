@@ -14,7 +14,7 @@ p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noe
   constexpr std::chrono::microseconds kLook{200};
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   for (;;) {
-    const bool schedule_poll = held_up_ || awaits_chunk_;
+    const bool schedule_poll = awaits_in_silence();
     const Deadline step =
         schedule_poll ? Deadline::at(std::min(until.when(), Clock::now() + kLook)) : until;
     const p2p::WaitEnd end = local_.waiter.wait(
@@ -22,7 +22,7 @@ p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noe
           progress();
           return ready();
         },
-        [&] { return (held_up_ || awaits_chunk_) && !schedule_poll; }, step);
+        [&] { return awaits_in_silence() && !schedule_poll; }, step);
     if (end == p2p::WaitEnd::ready || until.passed()) return end;
   }
 }

@@ -104,6 +104,7 @@ void ReceiverEnd::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets
   bool made_room = false;
   for (std::size_t i = 0; i < next; ++i) {
     if (tickets[i].outcome || tickets[i].item == nullptr || !tickets[i].item->done()) continue;
+    if (!bring_to_gpu(*tickets[i].item)) continue;
     tickets[i].outcome = finish(wanted[i], tickets[i]);
     made_room = true;
   }
@@ -275,9 +276,14 @@ Result<Received> ReceiverEnd::finish(const KeyStep& at, Ticket& ticket) {
                                           "where",
                                           session_.peer.rank),
                                 "this is a defect of weft: please report it with WEFT_LOG=debug");
-    Received received{.tensor = std::move(item.result),
-                      .is_dead = item.metadata.dead,
-                      .codec = item.metadata.codec};
+    Received received{.tensor = {}, .is_dead = item.metadata.dead, .codec = item.metadata.codec};
+    if (goes_to_gpu(item)) [[unlikely]] {
+      auto there = take_from_gpu(at, item);
+      if (!there.ok()) return there.status();
+      received.tensor = *std::move(there);
+    } else {
+      received.tensor = std::move(item.result);
+    }
     if (failed.ok()) {
       if (item.metadata.bytes() == 0 && !item.metadata.dead)
         received.tensor = Tensor(nullptr, 0, item.metadata.dtype, item.metadata.shape);

@@ -22,6 +22,10 @@ struct Ticket {
   std::optional<Result<Received>> outcome;
 
   bool done() const noexcept { return outcome || (item == nullptr ? !refused.ok() : item->done()); }
+  /// Whether a request is done, and its copy to the GPU, if it needs one, has not ended yet.
+  bool may_need_gpu() const noexcept {
+    return !outcome && item != nullptr && item->done() && !item->to_gpu.outcome;
+  }
 };
 
 /// Requests tensors of the peer, allocates memory for them, and keeps the requests until their
@@ -49,6 +53,9 @@ class ReceiverEnd {
   /// The outcome of a request. A request that is not done is left behind: it stays, without a
   /// waiting thread.
   Result<Received> finish(const KeyStep& at, Ticket& ticket);
+  /// Begins to copy a tensor that has arrived to the GPU of the spec, or looks after that. True if
+  /// there is nothing to copy, or the copy has ended, well or not. Requires a request that is done.
+  bool bring_to_gpu(Item& item) noexcept;
   /// Leaves a request behind that no thread waits for any more, done or not.
   void leave(const Ticket& ticket);
   Status cancel(const KeyStep& at);
@@ -81,6 +88,13 @@ class ReceiverEnd {
   MemoryRef place_of(const Tensor& result) const noexcept;
   bool peer_knows(std::uint32_t chunk) const noexcept { return known_chunks_.contains(chunk); }
   void learn_chunk(const Item& item);
+  /// Whether the result of a request that is done goes on to a GPU.
+  bool goes_to_gpu(const Item& item) const noexcept {
+    return session_.spec.memory.is_gpu() && item.failure.ok() && item.metadata.codec == 0 &&
+           item.metadata.bytes() != 0 && item.result.bytes() == item.metadata.bytes();
+  }
+  /// The tensor there. Where it is not there yet, the request is left behind, and this says why.
+  Result<Tensor> take_from_gpu(const KeyStep& at, Item& item);
   void send_cancel(Item& item);
   void release_cancelled();
   KeyStep at(const Item& item) const noexcept;

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::detail {
 
@@ -32,6 +34,17 @@ void check_spec(const RendezvousSpec& spec) {
            fmt::format("{} to {}", kLeastMessage, p2p::kMaxRendezvousMessage));
 }
 
+/// The spec with its GPU's number.
+RendezvousSpec settled(p2p::LocalRank& local, RendezvousSpec spec) {
+  check_spec(spec);
+  if (spec.memory.is_host()) return spec;
+  if (local.gpus == nullptr)
+    throw_error(Code::bad_argument, "open", "it is to receive on a GPU, and this rank has none",
+                "leave out RendezvousSpec::memory");
+  spec.memory = local.gpus->resolve("open", spec.memory);
+  return spec;
+}
+
 }  // namespace
 
 RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
@@ -41,9 +54,8 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
       mesh_(mesh),
       slots_(slots),
       table_(table),
-      spec_(std::move(spec)),
+      spec_(settled(local, std::move(spec))),
       shared_name_(spec_.name + std::string(suffix)) {
-  check_spec(spec_);
   by_rank_.resize(static_cast<std::size_t>(local_.size));
   for (const int rank : members) {
     sessions_.push_back(std::make_unique<PeerSession>(local_, mesh_, slots_, mesh_.peer(rank),
@@ -156,13 +168,19 @@ void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::sp
     session.work();
   };
   ask();
+  const Deadline until =
+      spec_.memory.is_gpu() ? deadline.resolve(local_.waiter.default_timeout()) : deadline;
+  p2p::SilentWork copies(local_.waiter);
   const auto all_done = [&] {
     if (next < wanted.size()) ask();
+    // Copies go on meanwhile. Where the rest can't be asked for before, their ends are waited for.
+    if (spec_.memory.is_gpu()) copies.set(!bring_to_gpu(session, tickets) && next < wanted.size());
     return next == wanted.size() && std::all_of(tickets.begin(), tickets.end(),
                                                 [](const Ticket& ticket) { return ticket.done(); });
   };
   wait(
-      all_done, [&] { return session.broken(); }, deadline, [from] { return from; });
+      all_done, [&] { return session.broken(); }, until, [from] { return from; });
+  if (spec_.memory.is_gpu()) await_gpu(session, tickets, until);
 }
 
 Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline deadline) noexcept {
@@ -187,7 +205,8 @@ bool RendezvousState::ready(int from, const KeyStep& at) noexcept {
       Ticket ticket;
       std::size_t next = 0;
       session.receiver().ask({&at, 1}, {&ticket, 1}, next);
-      is_done = ticket.done();
+      is_done = ticket.done() &&
+                (!ticket.may_need_gpu() || session.receiver().bring_to_gpu(*ticket.item));
       session.receiver().leave(ticket);
     });
     session.work();

@@ -73,6 +73,13 @@ class RendezvousState {
 
  private:
   bool is_source_for(const p2p::Peer& peer, const Tensor& tensor) const noexcept;
+  // By way of host memory (rendezvous_gpu.cpp).
+  Status send_from_gpu(int to, const KeyStep& at, const Tensor& tensor, Deadline until) noexcept;
+  /// Brings the tensors that have arrived to the GPU of the spec. True if none is on its way there.
+  bool bring_to_gpu(PeerSession& session, std::span<p2p::rendezvous::Ticket> tickets) noexcept;
+  /// The same until all are there, but not beyond the deadline.
+  void await_gpu(PeerSession& session, std::span<p2p::rendezvous::Ticket> tickets,
+                 Deadline until) noexcept;
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
   /// Throws std::bad_alloc.
   ErrorDetail why_refused(const char* operation, int rank, const KeyStep& at) const;

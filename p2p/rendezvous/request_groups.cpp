@@ -70,6 +70,7 @@ Item* RequestGroups::add(std::uint32_t number, std::uint64_t step) {
   item.waited = true;
   item.ended.store(false, std::memory_order_relaxed);
   item.failure = {};
+  item.to_gpu = {};
   ++group.used;
   ++group.live;
   ++live_;
@@ -96,6 +97,7 @@ void RequestGroups::forget(Item& item) noexcept {
   *std::find(items.begin(), items.end(), &item) = items.back();
   items.pop_back();
   item.result = {};
+  item.to_gpu = {};
   --live_;
   --groups_[item.id.group].live;
 }

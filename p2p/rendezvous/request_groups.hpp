@@ -13,10 +13,18 @@
 
 #include "p2p/rendezvous/key_names.hpp"
 #include "p2p/rendezvous/wire.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "weft/error.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft::p2p::rendezvous {
+
+/// The last part of a tensor's way to a GPU, from the memory that its sender wrote.
+struct ToGpu {
+  Tensor tensor{};  ///< on the GPU; empty: not begun
+  std::optional<cuda::DeviceCopy> copy{};
+  std::optional<Status> outcome{};  ///< how it ended
+};
 
 /// One requested tensor. Its address is stable until it is released, so that a thread may poll
 /// `word`, `id` and `ended` without a lock while it owns the request.
@@ -32,6 +40,7 @@ struct Item {
   bool cancelled = false;
   std::atomic<bool> ended{false};  ///< ended by a message: `failure`, or a tensor without bytes
   Status failure;
+  ToGpu to_gpu;  ///< of a tensor that goes on to a GPU, once it has arrived
 
   bool arrived() const noexcept { return word->load(std::memory_order_acquire) == id.generation; }
   bool done() const noexcept { return ended.load(std::memory_order_acquire) || arrived(); }

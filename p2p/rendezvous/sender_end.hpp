@@ -35,6 +35,11 @@ class SenderEnd {
   /// A copy of `tensor` in this rank's arena; counts the copied bytes.
   Tensor clone(const Tensor& tensor);
   void count_copied(std::size_t bytes) noexcept { session_.sent.bytes_copied.add(bytes); }
+  /// Counts a copy from a GPU.
+  void count_staged(std::size_t bytes) noexcept {
+    session_.sent_from_gpu.staged_bytes.add(bytes);
+    session_.sent_from_gpu.device_copies.add(1);
+  }
   /// True while the caller's own tensor of that key and step is still read.
   bool lent(const KeyStep& at) const noexcept;
   /// Number of offered tensors that have not been fetched.

@@ -5,6 +5,7 @@
 #include "base/formatted.hpp"
 #include "base/tensor_checks.hpp"
 #include "p2p/rendezvous/rendezvous_state.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::detail {
 
@@ -65,16 +66,19 @@ bool RendezvousState::is_source_for(const p2p::Peer& peer, const Tensor& tensor)
 Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
                              Deadline deadline) noexcept {
   if (Status status = refuse("send", to, at); !status.ok()) return status;
-  if (lacks_host_memory(tensor))
+  if (lacks_memory(tensor))
     return with(to).failure(Code::bad_argument, "send", at,
                             text_or_empty([&] { return no_host_memory("the tensor", tensor); }),
                             give_host_memory(tensor));
+  if (tensor.memory().is_gpu() && tensor.bytes() != 0)
+    return send_from_gpu(to, at, tensor, deadline.resolve(local_.waiter.default_timeout()));
   Content content;
   content.metadata = {.dtype = tensor.dtype(), .shape = tensor.shape()};
   if (content.metadata.bytes() != 0) {
     content.tensor = tensor;
     if (!is_source_for(with(to).peer(), tensor)) {
       try {
+        if (local_.gpus != nullptr) local_.gpus->check_host("send", tensor);
         const SessionLock lock(with(to));
         content.tensor = with(to).sender().clone(tensor);
         content.owned = true;

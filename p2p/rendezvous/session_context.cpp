@@ -40,18 +40,23 @@ void SessionContext::complain(const char* what) noexcept {
 }
 
 void SessionContext::report(std::vector<EdgeReport>& edges) const {
-  const auto add = [&](const EdgeCounters& counters, Role role) {
+  const auto add = [&](const EdgeCounters& counters, const GpuCounters& gpu_counters, Role role) {
     EdgeReport edge;
     edge.peer = peer.rank;
     edge.slot = "rendezvous." + spec.name;
     edge.role = role;
     edge.fabric = peer.channel ? std::string(p2p::name(peer.channel->fabric())) : "";
     edge.counters = counters.read();
+    gpu_counters.read(edge.counters);
+    if (edge.counters.staged_bytes != 0) {
+      edge.way = "staged";
+      edge.reason = "tensors lie on a GPU, and a rendezvous moves host memory alone";
+    }
     if (edge.counters.transfers + edge.counters.control_messages != 0)
       edges.push_back(std::move(edge));
   };
-  add(sent, Role::puts);
-  add(received, Role::receives);
+  add(sent, sent_from_gpu, Role::puts);
+  add(received, received_to_gpu, Role::receives);
 }
 
 }  // namespace weft::p2p::rendezvous

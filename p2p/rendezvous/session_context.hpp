@@ -30,6 +30,8 @@ struct SessionContext {
   bool complained = false;
   EdgeCounters sent{};
   EdgeCounters received{};
+  GpuCounters sent_from_gpu{};
+  GpuCounters received_to_gpu{};
 
   /// The slot that takes the messages of rank `from`.
   SlotSpec message_slot(int from) const;

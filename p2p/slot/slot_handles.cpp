@@ -120,10 +120,10 @@ Result<Tensor> PublishedSlot::next(Deadline deadline) noexcept {
     return state_->fork_refusal("next");
   return state_->next(deadline);
 }
-Status PublishedSlot::publish() noexcept {
+Status PublishedSlot::publish(Deadline deadline) noexcept {
   if (state_->forked()) [[unlikely]]
     return state_->fork_refusal("publish");
-  return state_->publish();
+  return state_->publish(deadline);
 }
 int PublishedSlot::readers() const noexcept { return state_->forked() ? 0 : state_->readers(); }
 void PublishedSlot::also_needs(std::span<const int> ranks, Needed needed) {

@@ -151,8 +151,12 @@ std::shared_ptr<detail::PutOwner> SlotTable::expose(const SlotSpec& spec, const 
 
 std::shared_ptr<detail::Publisher> SlotTable::expose(const PublishedSpec& spec) {
   check_spec("expose", spec);
+  if (spec.memory.is_gpu() && local_.gpus == nullptr)
+    refuse("expose", spec.name, "this rank has no GPUs", "leave out PublishedSpec::memory");
   return add_slot<detail::Publisher>(spec, [&](std::uint64_t id) {
-    return std::make_shared<detail::Publisher>(local_, mesh_, *this, spec, id);
+    PublishedSpec settled = spec;
+    if (spec.memory.is_gpu()) settled.memory = local_.gpus->resolve("expose", spec.memory);
+    return std::make_shared<detail::Publisher>(local_, mesh_, *this, settled, id);
   });
 }
 

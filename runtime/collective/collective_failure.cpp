@@ -231,7 +231,7 @@ void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
 
 void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
                                Clock::time_point until) noexcept {
-  if (!call->under_way()) return;
+  if (!call->queued()) return;
   const Status why = weft::refuse(Code::cancelled, [&] {
     return ErrorDetail{
         .operation = name(call->task.kind()),

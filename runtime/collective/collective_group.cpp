@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/fail.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/gpu_call.hpp"
 
@@ -41,7 +42,14 @@ CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, Collect
 std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
   auto planned = std::make_shared<PlannedCall>();
   planned->call = call;
-  planned->task = make_task(call, me_, size());
+  if (GpuCall::is_needed(call)) {
+    planned->gpu = std::make_unique<GpuCall>(local_, call);
+    planned->call = planned->gpu->host();
+  }
+  planned->task = make_task(planned->call, me_, size());
+  if (local_.gpus != nullptr)
+    for (const Tensor* tensor : {&call.in, &call.out})
+      local_.gpus->check_host(name(call.kind), *tensor);
   planned->fingerprint = planned->task.signature.fingerprint();
   if (combines(planned->task.kind()))
     planned->reducer.emplace(planned->task.signature.dtype, call.op, size());
@@ -83,6 +91,8 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     call->end(failure_of(*call));
     return call->status;
   }
+  if (call->gpu) [[unlikely]]
+    if (Status status = begin_to_bring(*call); !status.ok()) return status;
   call->number = numbered() + 1;
   numbered_.store(call->number, std::memory_order_relaxed);
   Called& called = called_[call->number % kCallsKept];
@@ -95,8 +105,10 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
   call->awaited = 0;
   call->step = 0;
   call->pieces = 0;
-  call->stage = Stage::posting;
-  begin(*call);
+  if (call->stage != Stage::bringing) {
+    call->stage = Stage::posting;
+    begin(*call);
+  }
   if (keeps_heard_) [[unlikely]]
     has_heard_.store(true);
   queue_[queued_++] = call;
@@ -110,20 +122,26 @@ void CollectiveGroup::advance(Stint stint) noexcept {
   if (disconnected_at_ != Clock::time_point::max()) return;  // the group is ending
   if (has_heard_.load(std::memory_order_relaxed)) [[unlikely]]
     compare_heard();
-  while (queued_ > 0) {
+  bring();
+  while (queued_ > 0 && queue_[0]->stage != Stage::bringing) {
     advance_first(*queue_[0]);
     if (queue_[0]->stage != Stage::ended) break;
+    if (queue_[0]->gpu) [[unlikely]]
+      begin_to_take(*queue_[0]);
     for (std::size_t i = 1; i < queued_; ++i) queue_[i - 1].swap(queue_[i]);
     queue_[--queued_].reset();
   }
-  for (std::size_t i = 1; i < queued_ && show(*queue_[i]); ++i) {
+  for (std::size_t i = 1; i < queued_ && queue_[i - 1]->stage != Stage::bringing &&
+                          queue_[i]->stage != Stage::bringing && show(*queue_[i]);
+       ++i) {
   }
 }
 
 p2p::ProgressResult CollectiveGroup::progress(bool) noexcept {
   if (!failed()) advance();
   if (!busy()) return p2p::ProgressResult::done;
-  return stint_over_ && !failed() ? p2p::ProgressResult::needs_poll : p2p::ProgressResult::notified;
+  return (stint_over_ || brings()) && !failed() ? p2p::ProgressResult::needs_poll
+                                                : p2p::ProgressResult::notified;
 }
 
 bool CollectiveGroup::test(PlannedCall& call) noexcept {
@@ -132,7 +150,8 @@ bool CollectiveGroup::test(PlannedCall& call) noexcept {
   if (!call.under_way()) return true;
   local_.waiter.poll_and_progress();
   advance();
-  if (!call.under_way() || !broken()) return !call.under_way();
+  if (call.stage == Stage::taking) take(call);
+  if (!call.queued() || !broken()) return !call.under_way();
   break_off();
   if (inside() >= 0 && Clock::now() < patience()) return false;
   give_up(Clock::now());
@@ -158,9 +177,13 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
     stint.pieces = std::numeric_limits<std::size_t>::max();
     if (!deadline.is_default()) stint.until = deadline.when();
   }
+  if (call.gpu || brings()) [[unlikely]] {
+    deadline = deadline.resolve(local_.waiter.default_timeout());
+    await_brought(call, deadline);
+  }
   const auto ended = [&] {
-    if (call.stage != Stage::ended) advance(stint);
-    return call.stage == Stage::ended;
+    if (call.queued()) advance(stint);
+    return !call.queued();
   };
   const auto is_broken = [this] { return broken(); };
   p2p::WaitEnd end = p2p::WaitEnd::timeout;
@@ -186,6 +209,7 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
     break_off();
     give_up(deadline.is_default() ? patience() : std::min(deadline.when(), patience()));
   }
+  if (call.stage == Stage::taking) return await_taken(call, deadline);
   return call.status;
 }
 
@@ -215,16 +239,6 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
   } catch (const std::bad_alloc&) {
     return Status(ErrorDetail{.code = Code::exhausted, .operation = name(call.kind)});
   }
-}
-
-Status CollectiveGroup::run_staged(const Call& call, Deadline until) {
-  GpuCall staged(local_, call);
-  const Task task = make_task(staged.host(), me_, size());
-  Status status = task.in != nullptr ? staged.bring_in(until) : Status{};
-  if (status.ok()) status = run_once(staged.host(), until);
-  if (status.ok() && task.out != nullptr) status = staged.take_out(until);
-  bytes_.staged.fetch_add(staged.staged_bytes(), std::memory_order_relaxed);
-  return status;
 }
 
 }  // namespace weft::detail

@@ -156,6 +156,23 @@ class CollectiveGroup : public p2p::Progressable {
   // Parts of the functions above that require ownership of the group (acquire()).
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
+  // Calls on tensors on a GPU (gpu_plan.cpp).
+  /// Begins to copy a plan's input, if it has one there.
+  Status begin_to_bring(PlannedCall& call) noexcept;
+  /// Begins the calls whose inputs are here.
+  void bring() noexcept;
+  bool brings() const noexcept;
+  /// The call has ended for the group: begins to copy its output.
+  void begin_to_take(PlannedCall& call) noexcept;
+  /// Ends the call if that copy has ended.
+  void take(PlannedCall& call) noexcept;
+  /// Waits until all inputs are here, but not beyond a failure or the deadline.
+  void await_brought(PlannedCall& call, Deadline until) noexcept;
+  Status await_taken(PlannedCall& call, Deadline until) noexcept;
+  Status late_gpu(const PlannedCall& call) const noexcept;
+  void count_staged(GpuCall& call) noexcept {
+    bytes_.staged.fetch_add(call.take_staged_bytes(), std::memory_order_relaxed);
+  }
   /// run_once() on host memory that stands in for tensors on a GPU. Throws Error.
   Status run_staged(const Call& call, Deadline until);
   /// Tells up to 8 of the awaited members which call this rank waits in, others each time (`nth`).

@@ -107,6 +107,7 @@ std::string CollectiveGroup::lateness(const PlannedCall& call, std::vector<int>&
 }
 
 Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
+  if (brings()) return late_gpu(call);
   return weft::refuse(Code::timeout, [&] {
     // Between hosts a later call can't say whom it waits for before it is the oldest.
     const PlannedCall& first = sees_calls() || queued_ == 0 ? call : *queue_[0];

@@ -67,10 +67,25 @@ Status GpuCall::bring_in(Deadline until) noexcept { return copy(call_.in, host_.
 Status GpuCall::take_out(Deadline until) noexcept { return copy(host_.out, call_.out, until); }
 
 Status GpuCall::copy(const Tensor& from, const Tensor& to, Deadline until) noexcept {
-  if ((from.memory().is_host() && to.memory().is_host()) || from.bytes() == 0) return {};
+  if (!is_needed(from, to)) return {};
   const Status status = p2p::copy_and_wait(local_, name(call_.kind), local_.data, from, to, until);
   if (status.ok()) staged_bytes_ += from.bytes();
   return status;
+}
+
+bool GpuCall::begin(const Tensor& from, const Tensor& to) {
+  if (!is_needed(from, to)) return false;
+  copy_ = local_.gpus->copy_pinned(name(call_.kind), local_.data, from, to);
+  copied_bytes_ = from.bytes();
+  return true;
+}
+
+std::optional<Status> GpuCall::poll() noexcept {
+  const std::optional<Status> outcome = copy_->poll();
+  if (!outcome) return outcome;
+  copy_.reset();
+  if (outcome->ok()) staged_bytes_ += copied_bytes_;
+  return outcome;
 }
 
 }  // namespace weft::detail

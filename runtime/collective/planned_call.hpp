@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
+#include "runtime/collective/gpu_call.hpp"
 #include "runtime/collective/group_area.hpp"
 #include "runtime/collective/reducer.hpp"
 #include "runtime/collective/schedule_run.hpp"
@@ -45,13 +47,16 @@ struct BetweenHosts {
 struct PlannedCall {
   enum class Stage : std::uint8_t {
     idle,
+    bringing,  ///< this rank's input is copied from its GPU
     posting,   ///< another rank may still read the entry that this call is to use
     entering,  ///< some members have not entered yet
     leaving,   ///< some members have not completed the call yet
+    taking,    ///< all is done but for the copy of this rank's output to its GPU
     ended
   };
 
-  Call call;  ///< holds the tensors
+  Call call;                     ///< holds the tensors, in host memory
+  std::unique_ptr<GpuCall> gpu;  ///< null: they are the application's own
   Task task;
   std::optional<Reducer> reducer;
   std::uint32_t fingerprint = 0;
@@ -73,6 +78,8 @@ struct PlannedCall {
   Status status{};
 
   bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }
+  /// Under way, and the group has to do with it.
+  bool queued() const noexcept { return under_way() && stage != Stage::taking; }
   /// Bytes of the user's tensors that other ranks access in place.
   std::int64_t lent_bytes() const noexcept {
     const std::size_t in_place = within.in_stage ? 0 : task.in_bytes;

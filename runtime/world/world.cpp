@@ -127,10 +127,8 @@ Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shap
   state_->refuse_fork("adopt");
   const std::size_t bytes = bytes_of("adopt", dtype, shape);
   if (const Memory where = state_->gpus.memory_of(memory.get()); where.is_gpu())
-    throw_error(Code::bad_argument, "adopt",
-                fmt::format("the memory at {} lies on {}, which can't be adopted yet",
-                            fmt::ptr(memory.get()), where.text()),
-                "allocate a tensor there, and copy");
+    return control_call("adopt",
+                        [&] { return state_->gpus.adopt(std::move(memory), dtype, shape, where); });
   if (memory == nullptr)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "adopt",

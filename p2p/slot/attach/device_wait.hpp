@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "p2p/transport/local_rank.hpp"
 #include "weft/deadline.hpp"
@@ -10,6 +11,24 @@
 #include "weft/tensor.hpp"
 
 namespace weft::p2p {
+
+/// Has the waiting threads of a rank look again and again while something goes on that rings no
+/// doorbell. One thread.
+class SilentWork {
+ public:
+  explicit SilentWork(Waiter& waiter) noexcept : waiter_(waiter) {}
+  SilentWork(const SilentWork&) = delete;
+  SilentWork& operator=(const SilentWork&) = delete;
+  ~SilentWork() { set(false); }
+
+  void set(bool goes_on) noexcept {
+    if (goes_on != std::exchange(goes_on_, goes_on)) waiter_.count_silent(goes_on ? 1 : -1);
+  }
+
+ private:
+  Waiter& waiter_;
+  bool goes_on_ = false;
+};
 
 /// The outcome that `poll()` gives; nullopt if it gave none until the deadline. The waiting thread
 /// progresses all background operations meanwhile.
@@ -21,10 +40,10 @@ std::optional<Status> wait_for_device(LocalRank& local, const Poll& poll, Deadli
     if (!outcome) outcome = poll();
     return outcome.has_value();
   };
-  local.waiter.count_silent(1);
+  SilentWork copy(local.waiter);
+  copy.set(true);
   (void)local.waiter.wait(
       ended, [] { return false; }, until, about);
-  local.waiter.count_silent(-1);
   return outcome;
 }
 

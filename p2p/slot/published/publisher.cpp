@@ -9,10 +9,22 @@
 #include "base/formatted.hpp"
 #include "p2p/memory/heap.hpp"
 #include "p2p/progress/fences.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::detail {
 
 using p2p::WaitEnd;
+
+namespace {
+
+/// The tensor that the owner of a slot on a GPU fills.
+Tensor gpu_tensor(p2p::LocalRank& local, const PublishedSpec& spec) {
+  const std::size_t bytes = p2p::payload_bytes(spec);
+  if (bytes == 0) return Tensor::wrap(nullptr, spec.dtype, spec.shape, spec.memory);
+  return {p2p::make_storage(local.gpus->arena(spec.memory), bytes), 0, spec.dtype, spec.shape};
+}
+
+}  // namespace
 
 Publisher::Publisher(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
                      const PublishedSpec& spec, std::uint64_t id)
@@ -22,22 +34,25 @@ Publisher::Publisher(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       words_block_(local.control, p2p::PublishedWords::bytes(spec.depth)),
       words_(words_block_.data()),
       credits_(spec.flow == Flow::credits || local.check_flow) {
-  if (stride_ != 0) buffers_ = p2p::OwnedBlock(local_.published, stride_ * spec_.depth);
+  if (stride_ != 0)
+    buffers_ = std::make_shared<const p2p::OwnedBlock>(local_.published, stride_ * spec_.depth);
   std::memset(words_block_.data(), 0, p2p::PublishedWords::bytes(spec_.depth));
+  std::byte* const first = buffers_ ? buffers_->data() : nullptr;
   for (std::size_t i = 0; i < spec_.depth; ++i)
-    tensors_.push_back(Tensor::wrap(buffers_.data() + i * stride_, spec_.dtype, spec_.shape));
+    tensors_.push_back(Tensor::wrap(first + i * stride_, spec_.dtype, spec_.shape));
+  if (spec_.memory.is_gpu()) gpu_ = std::make_unique<OnGpu>(OnGpu{gpu_tensor(local_, spec_), {}});
 }
 
 Status Publisher::grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
                         p2p::AttachedMessage& granted) {
   if (!mesh_.share(peer, words_block_.block().chunk) ||
-      (stride_ != 0 && !mesh_.share(peer, buffers_.block().chunk)))
+      (stride_ != 0 && !mesh_.share(peer, buffers_->block().chunk)))
     return not_shared(peer);
   const p2p::Block& words = words_block_.block();
   granted.lines = {words.chunk, words.offset, words.bytes};
   granted.stride = stride_;
   if (stride_ != 0)
-    granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
+    granted.buffers = {buffers_->block().chunk, buffers_->block().offset, buffers_->block().bytes};
   Attachment& attachment = attachments_.free_for(peer);
   attachment.remote_id = asked.remote_id;
   const auto word = resolve_credit_word(attachment, asked);
@@ -125,7 +140,11 @@ bool Publisher::take_any() noexcept {
 }
 
 Result<Tensor> Publisher::next(Deadline deadline) noexcept {
-  if (filling_) return tensors_[*filling_];
+  if (filling_) {
+    // It may be written again, so the copy of its former contents counts no more.
+    if (gpu_) gpu_->copy.reset();
+    return to_fill();
+  }
   if (spec_.flow != Flow::credits) return next_in_turn();
   const WaitEnd end = local_.waiter.wait(
       [this] { return take_any(); }, [this] { return !needs_.status().ok(); }, deadline,
@@ -136,7 +155,7 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
                                 .slot = id_,
                                 .sequence = newest_.version + 1};
       });
-  if (end == WaitEnd::ready) return tensors_[*filling_];
+  if (end == WaitEnd::ready) return to_fill();
   return next_failure(end);
 }
 
@@ -180,13 +199,15 @@ Result<Tensor> Publisher::next_in_turn() noexcept {
                                attachment->peer->rank, version - spec_.depth),
                      "the loop does not guarantee consumption: use Flow::credits");
   filling_ = (version - 1) % spec_.depth;
-  return tensors_[*filling_];
+  return to_fill();
 }
 
-Status Publisher::publish() noexcept {
+Status Publisher::publish(Deadline deadline) noexcept {
   if (!filling_)
     return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
                    "call next(), fill the tensor, then publish()");
+  if (gpu_ && gpu_->tensor.bytes() != 0) [[unlikely]]
+    if (Status status = bring_from_gpu(deadline); !status.ok()) return status;
   newest_ = {newest_.version + 1, *filling_};
   filling_.reset();
   words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
@@ -217,8 +238,8 @@ int Publisher::readers() const noexcept {
 
 void Publisher::count_quarantine(bool enters) noexcept {
   if (!buffers_) return;
-  const auto bytes = static_cast<std::int64_t>(buffers_.block().bytes);
-  buffers_.arena()->add_quarantine(enters ? bytes : -bytes);
+  const auto bytes = static_cast<std::int64_t>(buffers_->block().bytes);
+  buffers_->arena()->add_quarantine(enters ? bytes : -bytes);
 }
 
 EdgeReport Publisher::report() const {
@@ -227,7 +248,11 @@ EdgeReport Publisher::report() const {
   edge.role = Role::publishes;
   const Attachment* reader = readers_.load(std::memory_order_acquire);
   if (reader != nullptr) edge.fabric = p2p::name(reader->peer->channel->fabric());
-  edge.counters = counters_.read();
+  edge.counters = row_.read_counters();
+  if (gpu_) {
+    edge.way = "staged";
+    edge.reason = "the owner fills its versions on a GPU, and readers reach host memory alone";
+  }
   return edge;
 }
 

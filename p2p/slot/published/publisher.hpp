@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "p2p/slot/attach/exposed_slot.hpp"
 #include "p2p/slot/attach/published_words.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "weft/published_slot.hpp"
 
 namespace weft::detail {
@@ -22,7 +24,7 @@ class Publisher final : public ExposedSlot {
 
   // The application's thread.
   Result<Tensor> next(Deadline deadline) noexcept;
-  Status publish() noexcept;
+  Status publish(Deadline deadline) noexcept;
   int readers() const noexcept;
 
   // The progress thread.
@@ -37,6 +39,10 @@ class Publisher final : public ExposedSlot {
   bool take_any() noexcept;
   Result<Tensor> next_in_turn() noexcept;
   Status next_failure(p2p::WaitEnd end) const noexcept;
+  /// The tensor that the application fills. Requires `filling_`.
+  const Tensor& to_fill() const noexcept { return gpu_ ? gpu_->tensor : tensors_[*filling_]; }
+  /// Copies the version from the GPU to the buffer that readers see.
+  Status bring_from_gpu(Deadline deadline) noexcept;
   void announce(Attachment& attachment) noexcept;
   const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
   const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;
@@ -44,10 +50,16 @@ class Publisher final : public ExposedSlot {
   const PublishedSpec spec_;
   const std::size_t stride_;  ///< from buffer to buffer
   p2p::OwnedBlock words_block_;
-  p2p::OwnedBlock buffers_;
+  /// Null without elements. Shared with copies from the GPU, which may end after the slot.
+  std::shared_ptr<const p2p::OwnedBlock> buffers_;
   const p2p::PublishedWords words_;
   const bool credits_;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
   std::vector<Tensor> tensors_;  ///< by buffer
+  struct OnGpu {
+    Tensor tensor;                              ///< that versions are filled in
+    std::optional<p2p::cuda::DeviceCopy> copy;  ///< of the version, under way
+  };
+  std::unique_ptr<OnGpu> gpu_;  ///< null: versions are filled where readers see them
   std::atomic<Attachment*> readers_{nullptr};
   p2p::Newest newest_;
   std::optional<std::uint64_t> filling_;   ///< the buffer that next() gave

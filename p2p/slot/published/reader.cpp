@@ -227,6 +227,8 @@ Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
                    give_host_memory(into));
   if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape)) return wrong_target(into);
   if (into.memory().is_gpu() && into.bytes() != 0) return get_to_gpu(into, deadline);
+  if (into.storage() == nullptr) [[unlikely]]
+    if (Status status = check_wrapped_target(into); !status.ok()) return status;
   if (into.dense()) {
     const SlotRun whole{0, spec_.shape.elements(), into.data()};
     return get_runs(std::span(&whole, 1), &into, deadline);

@@ -53,6 +53,7 @@ class VersionReader final : public RemoteEnd {
   Status get_to_gpu(const Tensor& into, Deadline deadline) noexcept;
   /// Why the tensor can't be got into, or ok().
   Status check_gpu_target(const Tensor& into) const noexcept;
+  Status check_wrapped_target(const Tensor& into) const noexcept;
   /// Reads a version into the staging memory unless that holds one that is newer than all seen.
   Status stage_version(Deadline until) noexcept;
 

@@ -22,6 +22,16 @@ Status VersionReader::check_gpu_target(const Tensor& into) const noexcept {
   }
 }
 
+Status VersionReader::check_wrapped_target(const Tensor& into) const noexcept {
+  try {
+    if (local_.gpus != nullptr) local_.gpus->check_host("get", into);
+    return {};
+  } catch (...) {
+    const Status why = caught_status();
+    return failure(why.code(), "get", why.detail().message, why.detail().hint);
+  }
+}
+
 Status VersionReader::stage_version(Deadline until) noexcept {
   if (gpu_get_->version > seen_) return {};
   // A copy that goes on keeps the block that it reads.

@@ -144,7 +144,8 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
   if (tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims()
                  : !(tensor.shape() == spec_.shape)) ||
-      lacks_host_memory(tensor)) [[unlikely]] {
+      lacks_host_memory(tensor) || (tensor.storage() == nullptr && is_misplaced(tensor)))
+      [[unlikely]] {
     return put_or_refuse(tensor, until, crowded);
   }
   if (queues_ || pending_.count(std::memory_order_acquire) != 0)

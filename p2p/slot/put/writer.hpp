@@ -155,6 +155,8 @@ class PutWriter final : public RemoteEnd {
 
   /// Why a tensor on a GPU can't be put, or ok().
   Status check_gpu_tensors(std::span<const Tensor> parts) const noexcept;
+  /// Whether wrapped host memory is in truth a GPU's.
+  bool is_misplaced(const Tensor& tensor) const noexcept;
   /// For a tensor that the processor can't read.
   [[gnu::cold]] Request put_or_refuse(const Tensor& tensor, Until until, Crowded crowded) noexcept;
 

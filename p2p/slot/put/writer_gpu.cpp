@@ -1,4 +1,5 @@
 // Puts of tensors on a GPU: they are pending until a copy has brought them into host memory.
+#include <algorithm>
 #include <utility>
 
 #include "base/fail.hpp"
@@ -8,12 +9,19 @@
 
 namespace weft::detail {
 
+bool PutWriter::is_misplaced(const Tensor& tensor) const noexcept {
+  return local_.gpus != nullptr && local_.gpus->is_misplaced(tensor);
+}
+
 Status PutWriter::check_gpu_tensors(std::span<const Tensor> parts) const noexcept {
-  if (!p2p::any_on_gpu(parts)) return {};
+  if (!p2p::any_on_gpu(parts) &&
+      std::ranges::none_of(parts, [this](const Tensor& part) { return is_misplaced(part); }))
+    return {};
   if (local_.gpus == nullptr)
     return failure(Code::bad_argument, "put", "the tensor lies on a GPU, and this rank has none",
                    give_host_memory(parts.front()));
   try {
+    for (const Tensor& part : parts) local_.gpus->check_host("put", part);
     local_.gpus->check_parts("put", parts);
     return {};
   } catch (...) {

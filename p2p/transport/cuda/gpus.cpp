@@ -17,6 +17,17 @@ namespace {
               "give a GPU's number or UUID as nvidia-smi -L lists it, or auto");
 }
 
+/// Memory of the application's on a GPU.
+class AdoptedOnGpu final : public Storage {
+ public:
+  AdoptedOnGpu(std::shared_ptr<void> memory, std::size_t bytes, Memory where)
+      : Storage(static_cast<std::byte*>(memory.get()), bytes, nullptr, where),
+        memory_(std::move(memory)) {}
+
+ private:
+  const std::shared_ptr<void> memory_;
+};
+
 /// A number from 0 on, if the text is one.
 std::optional<int> number_in(const std::string& text) {
   int number = 0;
@@ -60,6 +71,7 @@ const Driver& Gpus::driver(const char* operation) {
       throw Error(std::move(detail));
     }
     driver_ = *loaded;
+    in_use_.store(true, std::memory_order_relaxed);
   }
   return *driver_;
 }
@@ -161,6 +173,21 @@ Memory Gpus::memory_of(const void* address) const {
           DriverStatus::success)
     return {};
   return Memory::gpu(ordinal);
+}
+
+Tensor Gpus::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape, Memory where) {
+  const Tensor described = Tensor::wrap(memory.get(), dtype, shape, where);
+  check_parts("adopt", std::span(&described, 1));
+  return {std::make_shared<AdoptedOnGpu>(std::move(memory), described.bytes(), where), 0, dtype,
+          shape};
+}
+
+void Gpus::check_host(const char* operation, const Tensor& tensor) const {
+  if (!is_misplaced(tensor)) return;
+  throw_error(Code::bad_argument, operation,
+              fmt::format("the tensor {} at {} lies on {}, and was given as host memory",
+                          tensor.text(), fmt::ptr(tensor.data()), memory_of(tensor.data()).text()),
+              "wrap it with Memory::gpu(n), or adopt it");
 }
 
 std::vector<ArenaReport> Gpus::reports() const {

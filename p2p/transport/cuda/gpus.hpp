@@ -1,6 +1,7 @@
 // A rank's GPUs: opened with the first tensor on one.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,17 @@ class Gpus {
   std::shared_ptr<Arena> arena(Memory memory);
   /// Where the address lies, as far as a driver that this process already uses can tell.
   Memory memory_of(const void* address) const;
+  /// A tensor of the application's memory on a GPU, which it holds. Throws Error: bad_argument (it
+  /// ends behind its allocation), system.
+  Tensor adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape, Memory where);
+  /// Whether wrapped host memory is in truth a GPU's, which the processor must not touch. Only
+  /// ranks that use GPUs look.
+  bool is_misplaced(const Tensor& tensor) const noexcept {
+    return tensor.storage() == nullptr && in_use_.load(std::memory_order_relaxed) &&
+           tensor.memory().is_host() && tensor.bytes() != 0 && memory_of(tensor.data()).is_gpu();
+  }
+  /// Refuses such memory, by its GPU's name. Throws Error(bad_argument).
+  void check_host(const char* operation, const Tensor& tensor) const;
   /// World::copy.
   void copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline);
 
@@ -44,6 +56,10 @@ class Gpus {
   /// Begins to copy the elements of `parts`, one behind the other, into `block`, host memory of the
   /// rank's arenas, and holds both. Parts in host memory are copied within the call. Throws Error.
   DeviceCopy stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block);
+  /// Begins to copy a dense tensor on a GPU to `offset` in such a block, and holds both. Throws
+  /// Error.
+  DeviceCopy stage(const char* operation, const Tensor& from,
+                   std::shared_ptr<const OwnedBlock> block, std::size_t offset);
   /// Begins to copy from `offset` in such a block to a dense tensor on a GPU, and holds both.
   /// Throws Error.
   DeviceCopy unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
@@ -87,6 +103,7 @@ class Gpus {
   const std::size_t chunk_bytes_;
   mutable std::mutex mutex_;
   const Driver* driver_ = nullptr;
+  std::atomic<bool> in_use_{false};
   std::optional<int> own_;
   std::map<int, std::shared_ptr<Gpu>> gpus_;
   std::map<int, std::shared_ptr<Arena>> arenas_;

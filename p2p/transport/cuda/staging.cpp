@@ -131,6 +131,27 @@ DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts
   return begun_copy(std::move(copy), chosen->stream(), status, begun);
 }
 
+DeviceCopy Gpus::stage(const char* operation, const Tensor& from,
+                       std::shared_ptr<const OwnedBlock> block, std::size_t offset) {
+  reap_late_copies();
+  std::shared_ptr<Gpu> chosen;
+  {
+    const std::lock_guard lock(mutex_);
+    chosen = gpu(operation, from.memory());
+  }
+  const Gpu::Current current(*chosen);
+  const ScopedRelaxation relaxed(chosen->driver());
+  pins_->pin(chosen, block->arena(), block->block().chunk);
+  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors = {from};
+  const auto to = reinterpret_cast<DevicePointer>(block->data() + offset);
+  copy->memory = std::move(block);
+  const DriverStatus status =
+      chosen->driver().copy(to, address_of(from), from.bytes(), chosen->stream_to_host());
+  return begun_copy(std::move(copy), chosen->stream_to_host(), status);
+}
+
 DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
                          std::size_t offset, const Tensor& to) {
   reap_late_copies();

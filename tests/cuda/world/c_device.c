@@ -118,12 +118,77 @@ static void check_collectives(weft_world* world, int rank) {
   require(weft_tensor_free(on_host), "free");
 }
 
+static void check_published(weft_world* world, int rank, int size) {
+  const int64_t dims[1] = {1000};
+  const int own = WEFT_PLACE_OWN_GPU;
+  weft_published_spec spec = {.struct_size = sizeof spec,
+                              .name = "news",
+                              .dims = dims,
+                              .ndims = 1,
+                              .dtype = WEFT_DTYPE_F32,
+                              .depth = 2,
+                              .place = &own};
+  weft_tensor *from = new_floats(world, 1000, (float)(rank + 5)), *to = new_floats(world, 1000, 0),
+              *version = NULL;
+  weft_published_slot* slot = NULL;
+  weft_published_reader* reader = NULL;
+  weft_collectives* all = NULL;
+  const weft_call barrier = {.struct_size = sizeof barrier, .kind = WEFT_COLLECTIVE_BARRIER};
+  int place = 0;
+  require(weft_published_slot_expose(world, &spec, &slot), "expose");
+  require(weft_published_slot_next(slot, kSeconds, &version), "next");
+  require(weft_tensor_get_place(version, &place), "place");
+  expect(place == rank % 2, "versions are filled on the owner's GPU");
+  require(weft_world_copy(world, from, version, NULL, kSeconds), "fill");
+  require(weft_published_slot_publish(slot), "publish");
+  require(weft_tensor_free(version), "free");
+  expect_error(weft_published_reader_attach(world, (rank + 1) % size, &spec, kSeconds, &reader),
+               WEFT_CODE_BAD_ARGUMENT, "place", "a reader gives no place");
+  spec.place = NULL;
+  require(weft_published_reader_attach(world, (rank + 1) % size, &spec, kSeconds, &reader),
+          "attach");
+  require(weft_published_reader_get(reader, to, kSeconds), "get");
+  expect_floats(floats_of(to), 1000, (float)((rank + 1) % size + 5), "the version is whole");
+  /* The slot stays until all have read it. */
+  require(weft_collectives_open(world, NULL, kSeconds, &all), "open");
+  require(weft_collectives_run(all, &barrier, kSeconds), "barrier");
+  require(weft_collectives_close(all), "close");
+  require(weft_published_reader_close(reader), "close");
+  require(weft_published_slot_close(slot), "close");
+  require(weft_tensor_free(from), "free");
+  require(weft_tensor_free(to), "free");
+}
+
+static void check_rendezvous(weft_world* world, int rank, int size) {
+  const int own = WEFT_PLACE_OWN_GPU;
+  const weft_rendezvous_spec spec = {.struct_size = sizeof spec, .place = &own};
+  weft_tensor *from = new_floats(world, 1000, (float)(rank + 9)), *to = new_floats(world, 1000, 0);
+  weft_rendezvous* exchange = NULL;
+  weft_received received = {.struct_size = sizeof received};
+  int place = 0;
+  require(weft_rendezvous_open(world, NULL, &spec, kSeconds, &exchange), "open");
+  require(weft_rendezvous_send(exchange, (rank + 1) % size, "t", 1, from, kSeconds), "send");
+  require(weft_rendezvous_recv(exchange, (rank + size - 1) % size, "t", 1, kSeconds, &received),
+          "receive");
+  require(weft_tensor_get_place(received.tensor, &place), "place");
+  expect(place == rank % 2, "it is received on the rank's GPU");
+  require(weft_world_copy(world, received.tensor, to, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(to), 1000, (float)((rank + size - 1) % size + 9), "with its elements");
+  require(weft_rendezvous_serve(exchange, kSeconds), "serve");
+  require(weft_tensor_free(received.tensor), "free");
+  require(weft_rendezvous_close(exchange), "close");
+  require(weft_tensor_free(from), "free");
+  require(weft_tensor_free(to), "free");
+}
+
 static void body(weft_world* world, int rank, int size) {
   check_texts();
   check_copies(world, rank);
   check_dlpack(world, rank);
   check_slots(world, rank, size);
   check_collectives(world, rank);
+  check_published(world, rank, size);
+  check_rendezvous(world, rank, size);
 }
 
 int main(int argc, char** argv) { return run_job(argc, argv, body); }

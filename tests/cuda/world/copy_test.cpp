@@ -296,16 +296,5 @@ TEST_F(Copy, TellsThatAGpuIsLost) {
   });
 }
 
-TEST_F(Copy, AdoptRefusesMemoryOfAGpu) {
-  run_on(1, [&](World& world) {
-    const Tensor gpu = world.allocate(DType::f32, {8}, Memory::gpu(0));
-    EXPECT_TRUE(tells(thrown_by([&] {
-                        (void)world.adopt(std::shared_ptr<void>(gpu.storage(), gpu.data()),
-                                          DType::f32, {8});
-                      }),
-                      Code::bad_argument, {"lies on GPU 0", "adopted"}));
-  });
-}
-
 }  // namespace
 }  // namespace weft::tests

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "tests/ranks/checks.hpp"
+#include "weft/collective.hpp"
+#include "weft/message.hpp"
+#include "weft/rendezvous.hpp"
 
 namespace weft {
 namespace {
@@ -45,6 +48,53 @@ void pass_on(World& world, tests::Checks& checks, const std::string& way, const 
   check_edges(world, checks, way, word);
 }
 
+/// The same by published versions, rendezvous, messages and plans.
+void pass_on_otherwise(World& world, tests::Checks& checks) {
+  constexpr std::int64_t kElements = 50'000;
+  const int next = (world.rank() + 1) % world.size();
+  const int before = (world.rank() + world.size() - 1) % world.size();
+  const Shape shape{kElements};
+  const Tensor gpu = world.allocate(DType::f32, shape, Memory::gpu());
+  const Tensor into = world.allocate(DType::f32, shape, Memory::gpu());
+  const auto set = [&](const Tensor& tensor, float value) {
+    std::vector<float> values(kElements, value);
+    world.copy(Tensor::wrap(values.data(), DType::f32, shape), tensor);
+  };
+  const auto expect = [&](const Tensor& tensor, float value, const char* what) {
+    std::vector<float> values(kElements);
+    world.copy(tensor, Tensor::wrap(values.data(), DType::f32, shape));
+    checks.expect(tensor.memory().is_gpu() && values == std::vector<float>(kElements, value), what);
+  };
+  PublishedSlot news =
+      world.expose_published({.name = "news", .shape = shape, .memory = Memory::gpu()});
+  PublishedReader reader = world.attach_published(before, "news");
+  Rendezvous exchange = Rendezvous::open(world, {.memory = Memory::gpu()});
+  Messages messages(world);
+  auto group = Collectives::open(world);
+  Plan sum = group.plan(all_reduce(into, Reduction::sum));
+  for (int step = 1; step <= 5; ++step) {
+    const auto of = [&](int rank) { return static_cast<float>(1000 * step + rank); };
+    set(gpu, of(world.rank()));
+    MessageRequest receiving = messages.irecv(before, Tag(1), into);
+    MessageRequest sending = messages.isend(next, 1, gpu);
+    receiving.wait().value();
+    sending.wait().value();
+    expect(into, of(before), "a message comes to the GPU whole");
+    exchange.send(next, "t", static_cast<std::uint64_t>(step), gpu).or_throw();
+    expect(exchange.recv(before, "t", static_cast<std::uint64_t>(step)).value().tensor, of(before),
+           "a tensor is received on the GPU whole");
+    world.copy(gpu, news.next().value());
+    news.publish().or_throw();
+    reader.get(into).or_throw();
+    expect(into, of(before), "a version comes to the GPU whole");
+    sum.run().or_throw();
+    float all = 0;
+    for (int rank = 0; rank < world.size(); ++rank) all += of(rank);
+    expect(into, all, "a plan gives the sum on the GPU");
+  }
+  exchange.serve().or_throw();
+}
+
 }  // namespace
 }  // namespace weft
 
@@ -61,5 +111,6 @@ int main(int argc, char** argv) {
     world.copy(gpu, Tensor::wrap(back.data(), DType::f32, {1000}));
     checks.expect(back == values, "the elements come back");
     pass_on(world, checks, argv[2], argv[3]);
+    pass_on_otherwise(world, checks);
   });
 }

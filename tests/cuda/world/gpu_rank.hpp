@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,39 @@ class SameContext {
  private:
   stand_in::Control* control_;
 };
+
+/// Checks that `turn`, once it has run some times, makes `copies` copies each time and no other
+/// call of the driver that allocates, maps, registers or waits; and that it leaves the current
+/// context alone.
+inline void expect_steady(stand_in::Control& control, std::uint64_t copies,
+                          const std::function<void()>& turn) {
+  constexpr int kTurns = 10;
+  const auto run = [&](int turns) {
+    const SameContext same(&control, "a turn");
+    for (int i = 0; i < turns; ++i) turn();
+  };
+  run(4);
+  std::map<std::string, std::uint64_t> before;
+  const auto calls = {"cuMemCreate",
+                      "cuMemAlloc_v2",
+                      "cuMemHostRegister_v2",
+                      "cuStreamSynchronize",
+                      "cuEventCreate",
+                      "cuEventSynchronize",
+                      "cuStreamCreate",
+                      "cuMemcpyAsync",
+                      "copies of pageable memory",
+                      "cuMemMap",
+                      "cuMemSetAccess",
+                      "cuMemImportFromShareableHandle"};
+  for (const char* function : calls) before[function] = control.calls(function);
+  run(kTurns);
+  for (const char* function : calls) {
+    const bool is_copy = std::string(function) == "cuMemcpyAsync";
+    EXPECT_EQ(control.calls(function) - before[function], is_copy ? kTurns * copies : 0U)
+        << function;
+  }
+}
 
 inline std::vector<float> counted(std::size_t count, float first = 0) {
   std::vector<float> values(count);

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/support/gpu_memory.hpp"
 #include "tests/threads/rendezvous/exchanges.hpp"
 
 namespace weft::tests {
@@ -172,8 +171,6 @@ TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
     expect_error(rendezvous.send(1, "w", 0, Tensor::wrap(nullptr, DType::f32, {3})),
                  Code::bad_argument, {"no memory"});
     expect_error(rendezvous.send(1, "w", 0, Tensor()), Code::bad_argument, {"no memory"});
-    const GpuMemory gpu;
-    expect_error(rendezvous.send(1, "w", 0, gpu.tensor({3})), Code::bad_argument, {"GPU 3"});
     expect_error(
         rendezvous.send(1, "w", 0, Tensor::wrap(tensor.data(), static_cast<DType>(99), {3})),
         Code::bad_argument, {"no memory", "99 does not exist"});

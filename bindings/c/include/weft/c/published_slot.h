@@ -22,6 +22,8 @@ typedef struct weft_published_spec {
   uint32_t depth; /* versions that may be viewed or filled at once, at most 4096; 0 stands for 1 */
   weft_flow flow; /* WEFT_FLOW_UNSAFE_SYNCHRONOUS: the owner may fill a buffer that is viewed */
   int reserved;
+  const int* place; /* the owner's: where it fills versions, a GPU's number or WEFT_PLACE_*; NULL:
+                     * in host memory */
 } weft_published_spec;
 
 /* Exposes a slot that this rank publishes and any rank reads. */
@@ -33,7 +35,9 @@ weft_code weft_published_slot_get_info(const weft_published_slot* slot, weft_slo
 weft_code weft_published_slot_next(weft_published_slot* slot, double timeout_seconds,
                                    weft_tensor** tensor);
 /* Makes the buffer that weft_published_slot_next gave visible to the readers.
- * WEFT_CODE_BAD_ARGUMENT without one. The tensor must still be freed. */
+ * WEFT_CODE_BAD_ARGUMENT without one. The tensor must still be freed. From a GPU the version is
+ * copied to host memory first, within WEFT_TIMEOUT; after an error the buffer is still the one to
+ * fill. */
 weft_code weft_published_slot_publish(weft_published_slot* slot);
 /* The number of ranks that are attached now. */
 weft_code weft_published_slot_readers(const weft_published_slot* slot, int* readers);

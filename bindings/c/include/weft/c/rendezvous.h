@@ -56,12 +56,14 @@ typedef struct weft_rendezvous_spec {
   int no_request_batch;              /* 1: every request is a message of its own */
   weft_rendezvous_observer observer; /* may be NULL */
   void* observer_context;
+  const int* place; /* where this rank's tensors are received: a GPU's number or WEFT_PLACE_*; NULL:
+                     * in host memory */
 } weft_rendezvous_spec;
 
 /* The result of a receive. */
 typedef struct weft_received {
   size_t struct_size;
-  weft_tensor* tensor; /* the caller's, in this rank's arena; NULL if is_dead */
+  weft_tensor* tensor; /* the caller's, in this rank's arena or on its GPU; NULL if is_dead */
   int is_dead;         /* 1: no content, since the sender called weft_rendezvous_send_dead */
   int codec;           /* not 0: the tensor has the bytes of a value encoded by this codec */
   weft_code code;      /* of weft_rendezvous_recv_many: how this receive ended */
@@ -81,7 +83,8 @@ weft_code weft_rendezvous_close(weft_rendezvous* rendezvous);
  * ranks.
  *
  * Offers `tensor` to rank `to`. Returns when the tensor is parked or sent: it is lent until
- * weft_rendezvous_lent says otherwise, unless its memory is wrapped, which is copied at once. */
+ * weft_rendezvous_lent says otherwise, unless its memory is wrapped or on a GPU, which is copied at
+ * once. */
 weft_code weft_rendezvous_send(weft_rendezvous* rendezvous, int to, const char* key, uint64_t step,
                                const weft_tensor* tensor, double timeout_seconds);
 /* Offers a tensor without content: the receiver's is_dead is 1. */

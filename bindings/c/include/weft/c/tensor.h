@@ -41,7 +41,7 @@ weft_code weft_tensor_wrap(void* data, weft_dtype dtype, const int64_t* dims, si
  * without staging where the kernel lets ranks reach the memory. The owner must not free the memory
  * before weft has called `unused` with `context`: once, on any thread, when the tensor was freed
  * and no peer can touch the memory any more. `unused` may be NULL for memory that is never freed.
- */
+ * Memory of a GPU makes a tensor there (weft_tensor_get_place), which goes through host memory. */
 weft_code weft_tensor_adopt(weft_world* world, void* data, weft_dtype dtype, const int64_t* dims,
                             size_t ndims, void (*unused)(void* context), void* context,
                             weft_tensor** tensor);

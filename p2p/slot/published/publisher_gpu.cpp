@@ -1,0 +1,41 @@
+// Versions that their owner fills on a GPU: copied to the buffers that readers see.
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/slot/published/publisher.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+
+Status Publisher::bring_from_gpu(Deadline deadline) noexcept {
+  const auto named = [this](const Status& why) {
+    return failure(why.code(), "publish", why.detail().message, why.detail().hint);
+  };
+  try {
+    if (!gpu_->copy)
+      gpu_->copy = local_.gpus->stage("publish", gpu_->tensor, buffers_, *filling_ * stride_);
+  } catch (...) {
+    return named(caught_status());
+  }
+  const auto outcome = p2p::wait_for_device(
+      local_, [this] { return gpu_->copy->poll(); },
+      deadline.resolve(local_.waiter.default_timeout()),
+      [this] {
+        return stats::WaitAbout{
+            .operation = stats::Operation::next, .slot = id_, .sequence = newest_.version + 1};
+      });
+  if (!outcome)
+    return failure(Code::timeout, "publish", text_or_empty([this] {
+                     return fmt::format("{} has not copied version {}", spec_.memory.text(),
+                                        newest_.version + 1);
+                   }),
+                   "publish again: the copy goes on");
+  gpu_->copy.reset();
+  if (!outcome->ok()) return named(*outcome);
+  row_.gpu_counters().staged_bytes.add(p2p::payload_bytes(spec_));
+  row_.gpu_counters().device_copies.add(1);
+  return {};
+}
+
+}  // namespace weft::detail
