@@ -24,7 +24,9 @@ TEST_F(Leave, DoesNotWaitForCopiesAndTakesNothingFromThem) {
   run_on(1, [&](World& world) {
     const Tensor host = world.allocate(DType::f32, {1000});
     const Tensor gpu = world.allocate(DType::f32, {1000}, Memory::gpu(0));
-    const SlotSpec spec{.name = "in", .shape = {1000}, .memory = Memory::gpu(0)};
+    // A dynamic slot: into a fixed one the writer's copy would have ended with its put.
+    const SlotSpec spec{
+        .name = "in", .shape = {1000}, .placement = Placement::dynamic, .memory = Memory::gpu(0)};
     Slot slot = world.expose(spec);
     RemoteSlot remote = world.attach(0, spec);
     remote.put(host).wait().or_throw();
