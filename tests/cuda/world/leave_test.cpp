@@ -29,7 +29,7 @@ TEST_F(Leave, DoesNotWaitForCopiesAndTakesNothingFromThem) {
         .name = "in", .shape = {1000}, .placement = Placement::dynamic, .memory = Memory::gpu(0)};
     Slot slot = world.expose(spec);
     RemoteSlot remote = world.attach(0, spec);
-    remote.put(host).wait().or_throw();
+    const Request putting = remote.put(host);
     EXPECT_EQ(slot.wait(at_once).code(), Code::timeout);
     PublishedSlot news =
         world.expose_published({.name = "news", .shape = {1000}, .memory = Memory::gpu(0)});
