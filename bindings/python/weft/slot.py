@@ -193,7 +193,7 @@ class RemoteSlot(Owner):
     def put(self, tensor: Any, timeout: float | None = None) -> None:
         """Moves a tensor into the slot's next buffer and notifies the owner; then the tensor may be written again.
 
-        After Timeout nothing was sent. After UnderWay (only where a network lies between the ranks) the put goes on,
+        After Timeout nothing was sent. After UnderWay (between hosts, and into a dynamic slot) the put goes on,
         and the tensor must not be written until put_wait() has returned."""
         pair = self._last.pair
         if tensor is not pair[0]:

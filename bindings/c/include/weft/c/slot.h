@@ -121,7 +121,7 @@ weft_code weft_remote_slot_close(weft_remote_slot* remote);
  * with the same code, and sends nothing. At the timeout:
  * - WEFT_CODE_TIMEOUT: no buffer was free, or the put before is still under way. Nothing of this
  *   put was sent, and nothing will be.
- * - WEFT_CODE_UNDER_WAY (only where a network lies between the ranks): the tensor has begun to move
+ * - WEFT_CODE_UNDER_WAY (between hosts, and into a dynamic slot): the tensor has begun to move
  *   and can't be held back. The put goes on by itself. The tensor is lent to weft: it must not be
  *   written, though it may be freed, until weft_put_wait returns another code. */
 weft_code weft_put(weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds);
