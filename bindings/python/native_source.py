@@ -18,7 +18,8 @@ uintptr_t weft_python_capsule_destructor(int versioned);
 void weft_python_delete_managed(void* managed, int versioned);
 int weft_python_take(int* flag);
 int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds);
-int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor);
+int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor,
+                     weft_message_request** request);
 typedef struct { int flag; weft_message_info info; } weft_python_mailbox;
 int weft_python_recv(weft_python_mailbox* box, weft_world* world, int source, uint64_t tag, const weft_tensor* tensor,
                      double timeout_seconds);
@@ -75,11 +76,17 @@ static int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tenso
   return code;
 }
 
-/* Sends a message that fits into the receiver's ring; WEFT_CODE_TIMEOUT if it does not. */
-static int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor) {
+/* Sends a message. -2: it is under way as `request`, which the caller waits for; the flag stays taken. */
+static int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor,
+                            weft_message_request** request) {
   int code;
   if (!weft_python_take(flag)) return -1;
-  code = (int)weft_message_send(world, to, tag, tensor, 0.0);
+  code = (int)weft_message_isend(world, to, tag, tensor, request);
+  if (code == 0) {
+    code = (int)weft_message_request_wait(*request, 0.0, NULL);
+    if (code == WEFT_CODE_TIMEOUT) return -2;
+    (void)weft_message_request_free(*request);
+  }
   __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
   return code;
 }

@@ -60,6 +60,7 @@ class Messages:
         self._flag = ffi.addressof(self._box, "flag")
         self._line = Line(Lock(self._flag))
         self._report = MessageInfo(0, 0, 0)
+        self._begun = ffi.new("weft_message_request**")
         self._sent = _memory.Last("send")
         self._filled = _memory.Last("recv", writable=True)
 
@@ -67,23 +68,24 @@ class Messages:
         """Sends an array and returns when it may be written again. After Timeout it goes on by itself if the receiver
         knows of it already; its memory is kept until then."""
         pair = self._sent.pair
-        if tensor is pair[0] or (pair := self._sent.take(tensor))[1]._info.bytes <= _memory.SMALL:
-            # Without a wait: a message that fits into the receiver's ring is sent; one that does not is not offered.
-            code = _send(self._flag, self._world._node.pointer, to, tag, pair[1]._handle)
-        else:
-            code = TIMEOUT
+        if tensor is not pair[0]:
+            pair = self._sent.take(tensor)
+        code = _send(self._flag, self._world._node.pointer, to, tag, pair[1]._handle, self._begun)
         if code:
-            self._send_on(code, to, tag, pair[1], timeout)
+            self._send_on(code, timeout)
         if self._line.waiting:
             self._line.free_waiting()
 
-    def _send_on(self, code: int, to: int, tag: int, tensor: Tensor, timeout: float | None) -> None:
-        if code < 0:
+    def _send_on(self, code: int, timeout: float | None) -> None:
+        if code == -1:
             raise busy("send")
-        if code != TIMEOUT:
+        if code > 0:
+            self._world._pointer("message")
             raise last_error(code)
-        with Use(self._line, "send"):
-            self._begin(lib.weft_message_isend, to, tag, tensor._handle)._wait_held(timeout)
+        try:
+            MessageRequest(self, self._begun[0])._wait_held(timeout)
+        finally:
+            self._flag[0] = 0
 
     def isend(self, to: int, tag: int, tensor: Any) -> MessageRequest:
         """The same without waiting: the array is lent to weft until the request has ended."""

@@ -29,7 +29,7 @@ UNUSED = {
     "weft_tensor_wrap_strided": "arrays that are put are contiguous", "weft_tensor_slice": "arrays are sliced by numpy",
     "weft_error_code": "calls return it", "weft_code_name": "the class has the name",
     "weft_unused_queue_free": "the queue lives as long as the process",
-    "weft_message_send": "weft_python_send, which calls it",
+    "weft_message_send": "isend and wait, in weft_python_send",
     "weft_message_sendrecv": "isend and recv, whose waits Ctrl-C ends", "weft_remote_signal_put": "a put and an add, as above",
     "weft_collectives_run": "start and wait, as above", "weft_plan_run": "start and wait, as above",
     "weft_table_push_pull": "push and pull", "weft_table_tensors": "the table keeps its specs",
