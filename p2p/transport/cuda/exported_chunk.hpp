@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
+#include <tuple>
 
 namespace weft::p2p::cuda {
 
@@ -12,7 +12,10 @@ struct ChunkId {
   std::int32_t process = 0;
   std::uint32_t padding = 0;
   std::uint64_t number = 0;  ///< counted by that process
-  auto operator<=>(const ChunkId&) const = default;
+  bool operator==(const ChunkId&) const = default;
+  bool operator<(const ChunkId& other) const noexcept {
+    return std::tie(process, number) < std::tie(other.process, other.number);
+  }
 };
 
 struct ExportedChunk {
