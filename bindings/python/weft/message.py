@@ -86,6 +86,7 @@ class Messages:
             MessageRequest(self, self._begun[0])._wait_held(timeout)
         finally:
             self._flag[0] = 0
+            self._line.free_waiting()
 
     def isend(self, to: int, tag: int, tensor: Any) -> MessageRequest:
         """The same without waiting: the array is lent to weft until the request has ended."""

@@ -96,6 +96,9 @@ class Gpus {
   int gpu_by_uuid(const std::string& uuid, int count);
   /// The GPU whose context the copy takes.
   std::shared_ptr<Gpu> gpu_of_copy(const Tensor& from, const Tensor& to, Stream stream);
+  /// A copy between a tensor on a GPU and host memory that several copies share.
+  DeviceCopy copy_held(const char* operation, const Tensor& on_gpu,
+                       std::shared_ptr<const OwnedBlock> block, std::size_t offset, bool outwards);
 
   const std::string wanted_;
   const int index_;

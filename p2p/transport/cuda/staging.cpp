@@ -133,44 +133,36 @@ DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts
 
 DeviceCopy Gpus::stage(const char* operation, const Tensor& from,
                        std::shared_ptr<const OwnedBlock> block, std::size_t offset) {
-  reap_late_copies();
-  std::shared_ptr<Gpu> chosen;
-  {
-    const std::lock_guard lock(mutex_);
-    chosen = gpu(operation, from.memory());
-  }
-  const Gpu::Current current(*chosen);
-  const ScopedRelaxation relaxed(chosen->driver());
-  pins_->pin(chosen, block->arena(), block->block().chunk);
-  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
-  copy->pinned_by = pins_;
-  copy->tensors = {from};
-  const auto to = reinterpret_cast<DevicePointer>(block->data() + offset);
-  copy->memory = std::move(block);
-  const DriverStatus status =
-      chosen->driver().copy(to, address_of(from), from.bytes(), chosen->stream_to_host());
-  return begun_copy(std::move(copy), chosen->stream_to_host(), status);
+  return copy_held(operation, from, std::move(block), offset, true);
 }
 
 DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
                          std::size_t offset, const Tensor& to) {
+  return copy_held(operation, to, std::move(block), offset, false);
+}
+
+DeviceCopy Gpus::copy_held(const char* operation, const Tensor& on_gpu,
+                           std::shared_ptr<const OwnedBlock> block, std::size_t offset,
+                           bool outwards) {
   reap_late_copies();
   std::shared_ptr<Gpu> chosen;
   {
     const std::lock_guard lock(mutex_);
-    chosen = gpu(operation, to.memory());
+    chosen = gpu(operation, on_gpu.memory());
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
   pins_->pin(chosen, block->arena(), block->block().chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
-  copy->tensors = {to};
-  const auto from = reinterpret_cast<DevicePointer>(block->data() + offset);
+  copy->tensors = {on_gpu};
+  const auto there = address_of(on_gpu);
+  const auto here = reinterpret_cast<DevicePointer>(block->data() + offset);
   copy->memory = std::move(block);
-  const DriverStatus status =
-      chosen->driver().copy(address_of(to), from, to.bytes(), chosen->stream());
-  return begun_copy(std::move(copy), chosen->stream(), status);
+  const auto stream = outwards ? chosen->stream_to_host() : chosen->stream();
+  const DriverStatus status = chosen->driver().copy(
+      outwards ? here : there, outwards ? there : here, on_gpu.bytes(), stream);
+  return begun_copy(std::move(copy), stream, status);
 }
 
 DeviceCopy Gpus::copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
