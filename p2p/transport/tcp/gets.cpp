@@ -30,10 +30,10 @@ void TcpChannel::ask(Get& get) noexcept {
     gets_.add(get);
   } catch (const std::bad_alloc&) {
     get.number = 0;
-    get.end = Status(ErrorDetail{.code = Code::exhausted,
-                                 .operation = "get",
-                                 .message = "no memory to remember what is asked for",
-                                 .peer = peer_});
+    get.end = refuse(Code::exhausted, [&] {
+      return ErrorDetail{
+          .operation = "get", .message = "no memory to remember what is asked for", .peer = peer_};
+    });
     get.is_over.store(true, std::memory_order_release);
     return;
   }

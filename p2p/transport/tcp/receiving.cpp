@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "p2p/transport/control_message.hpp"
 #include "p2p/transport/tcp/checksum.hpp"
@@ -44,35 +45,38 @@ bool TcpChannel::receive(Rail& rail) noexcept {
       lost_one = lanes_ && rail.in.error() != EBADMSG && has_other_rail(rail);
       connection = rail.connection;
       if (!lost_one) is_over_ = true;
-      why = Status(ErrorDetail{
-          .code = Code::path_failed,
-          .operation = "path",
-          .message = state == RecordReader::State::ended ? "its connection for data was closed"
-                     : rail.in.error() == EBADMSG
-                         ? "what came by its connection for data is not what it encrypted"
-                         : "its connection for data broke: " + os::words(rail.in.error()),
-          .hint = rail.in.error() == EBADMSG ? "something between the hosts changes data"
-                                             : "does something between the hosts end connections?",
-          .peer = peer_});
+      why = refuse(Code::path_failed, [&] {
+        const int error = rail.in.error();
+        return ErrorDetail{
+            .operation = "path",
+            .message = state == RecordReader::State::ended ? "its connection for data was closed"
+                       : error == EBADMSG
+                           ? "what came by its connection for data is not what it encrypted"
+                           : "its connection for data broke: " + os::words(error),
+            .hint = error == EBADMSG ? "something between the hosts changes data"
+                                     : "does something between the hosts end connections?",
+            .peer = peer_};
+      });
     }
   }
   if (brought) rank_.local.ring();
   if (lost_one)
-    rank_.rail_broke(peer_, rail.index, connection, why.detail().message);
+    rank_.rail_broke(peer_, rail.index, connection, why);
   else if (ended)
     rank_.broke(peer_, true, why);
   return came;
 }
 
-bool TcpChannel::give_up(std::string what) {
+bool TcpChannel::give_up(std::string_view what) noexcept {
   is_over_ = true;
-  rank_.broke(peer_, false,
-              Status(ErrorDetail{.code = Code::system,
-                                 .operation = "path",
-                                 .message = std::move(what),
-                                 .hint = "this is a defect of weft: please report it with "
-                                         "WEFT_LOG=debug",
-                                 .peer = peer_}));
+  rank_.broke(peer_, false, refuse(Code::system, [&] {
+                return ErrorDetail{.operation = "path",
+                                   .message = std::string(what),
+                                   .hint =
+                                       "this is a defect of weft: please report it with "
+                                       "WEFT_LOG=debug",
+                                   .peer = peer_};
+              }));
   return false;
 }
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "p2p/transport/address/ip_address.hpp"
@@ -38,13 +39,13 @@ namespace weft::p2p::tcp {
 struct TcpRank {
   LocalRank& local;
   Sockets& sockets;
-  /// Any thread: the path is no good any more. `ended`: its connection was closed, which is no
-  /// news by itself.
+  /// Any thread, and does not throw: the path is no good any more. `ended`: its connection was
+  /// closed, which is no news by itself.
   std::function<void(int peer, bool ended, const Status& why)> broke;
   /// Any thread: control messages of the peer have come; take them by take_messages().
   std::function<void(int peer)> has_message;
   /// Any thread: one of several rails has failed; TcpChannel::lose_rail() is to be called.
-  std::function<void(int peer, std::size_t rail, std::uint32_t connection, const std::string& why)>
+  std::function<void(int peer, std::size_t rail, std::uint32_t connection, const Status& why)>
       rail_broke;
   /// Any thread: the peer tells of a rail; TcpChannel::on_rail_said() is to be called.
   std::function<void(int peer, const Head& head)> rail_said;
@@ -278,7 +279,7 @@ class TcpChannel final : public Channel, private GetEngine {
   std::byte* place_of_put(const Head& head) const noexcept;
   bool damaged(const Head& head, std::uint64_t expected, std::uint64_t found);
   void malformed(const char* trouble);
-  bool give_up(std::string what);
+  bool give_up(std::string_view what) noexcept;
 
   // gets.cpp
   std::optional<Status> poll_get(Get& get) noexcept override;

@@ -126,11 +126,11 @@ void TcpFabric::start() {
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
       .rail_broke =
-          [this](int peer, std::size_t rail, std::uint32_t connection, const std::string& why) {
+          [this](int peer, std::size_t rail, std::uint32_t connection, const Status& why) {
             progress_.post([this, peer, rail, connection, why] {
               Partner& partner = this->partner(peer);
               if (partner.has_ended || partner.channel == nullptr) return;
-              on_rail(partner, partner.channel->lose_rail(rail, connection, why));
+              on_rail(partner, partner.channel->lose_rail(rail, connection, why.detail().message));
             });
           },
       .rail_said =

@@ -184,20 +184,21 @@ class OneEnd {
   Sockets sockets_{thread_};
   std::deque<std::function<RailEvent()>> tasks_;
   std::vector<os::Fd> others_;
-  TcpRank rank_{
-      .local = local_,
-      .sockets = sockets_,
-      .broke = [this](int, bool, const Status& why) { broke = why.text(); },
-      .has_message = [](int) {},
-      .rail_broke =
-          [this](int, std::size_t rail, std::uint32_t connection, const std::string& why) {
-            tasks_.emplace_back([=, this] { return channel.lose_rail(rail, connection, why); });
-          },
-      .rail_said =
-          [this](int, const Head& head) {
-            tasks_.emplace_back([=, this] { return channel.on_rail_said(head); });
-          },
-      .first_use = first_use_};
+  TcpRank rank_{.local = local_,
+                .sockets = sockets_,
+                .broke = [this](int, bool, const Status& why) { broke = why.text(); },
+                .has_message = [](int) {},
+                .rail_broke =
+                    [this](int, std::size_t rail, std::uint32_t connection, const Status& why) {
+                      tasks_.emplace_back([=, this] {
+                        return channel.lose_rail(rail, connection, why.detail().message);
+                      });
+                    },
+                .rail_said =
+                    [this](int, const Head& head) {
+                      tasks_.emplace_back([=, this] { return channel.on_rail_said(head); });
+                    },
+                .first_use = first_use_};
 
  public:
   TcpChannel channel{rank_, kPeer};
