@@ -148,7 +148,8 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      true, kSecond, std::numeric_limits<std::int64_t>::max(), "off"},
     expert(
         {Setting::sigterm, "WEFT_SIGTERM", SettingType::boolean, "1", kFlag,
-         "1: announce SIGTERM to the other ranks before it ends this one; 0: leave SIGTERM alone"}),
+         "1: announce SIGTERM, and a SIGINT that the program does not handle, to the other ranks "
+         "before it ends this one; 0: leave both alone"}),
     {Setting::rails, "WEFT_RAILS", SettingType::integer, "auto", "a number from 1 to 8, or auto",
      "the most RDMA ports of a rank, or TCP connections for data to each peer, over different "
      "networks if there are several; auto: the RDMA ports that are equally near, or one connection "

@@ -42,8 +42,7 @@ class Catch {
   os::Fd memory_;
 };
 
-/// The signals that ask this process to end, as a descriptor while this exists. The program that
-/// runs is ended first.
+/// The signals that ask this process to end, as a descriptor while this exists.
 class EndRequests {
  public:
   EndRequests() {
@@ -121,10 +120,10 @@ Outcome launch(const std::vector<std::string>& words, std::chrono::seconds limit
 
   const os::Fd process = os::pidfd_open(child);
   if (!ended_within(process, limit, requests.get())) {
+    requests.obey();         // at once: the kernel then sends the program its signal
     ::kill(child, SIGTERM);  // a launcher then ends its ranks
     if (!ended_within(process, std::chrono::seconds(5))) ::kill(-child, SIGKILL);
     reap(child);
-    requests.obey();
     throw std::runtime_error(fmt::format("{} did not end within {} s and was stopped; it said: {}",
                                          words.front(), limit.count(), errors.text()));
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -90,9 +89,9 @@ void Mesh::on_ending(Peer& peer, std::span<const std::byte> bytes) {
   const auto ending = parse<EndingMessage>(bytes);
   if (!ending) return;
   peer.exits = ending->signal == 0;
-  peer.ending = peer.exits                  ? fmt::format("exit({})", ending->status)
-                : ending->signal == SIGTERM ? std::string("SIGTERM")
-                                            : fmt::format("signal {}", ending->signal);
+  const char* const name = ::sigabbrev_np(ending->signal);
+  peer.ending = peer.exits ? fmt::format("exit({})", ending->status)
+                           : fmt::format("SIG{}", name == nullptr ? "?" : name);
   if (peer.exits) peer.exit_status = ending->status;
   peer.end_cause = known(ending->cause);
 }

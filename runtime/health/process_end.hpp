@@ -7,23 +7,23 @@
 
 namespace weft::detail {
 
-/// As long as the object lives, its world learns of exit() and of SIGTERM. Several objects per
-/// process may exist. They share one exit handler and one signal handler, which the first object
-/// installs; the signal handler also calls the one that was there before. Construct and destroy on
-/// the progress thread. Throws Error(system).
+/// As long as the object lives, its world learns of exit(), of SIGTERM and of SIGINT (Ctrl-C).
+/// Several objects per process may exist. They share one exit handler and one signal handler, which
+/// the first object installs; for SIGTERM it also calls the one that was there before. Construct
+/// and destroy on the progress thread. Throws Error(system).
 class ProcessEnd {
  public:
   struct Events {
     /// exit() was called, or main has returned. Runs on that thread, which continues afterwards.
     std::function<void(int status)> exits;
-    /// SIGTERM has arrived. Runs on the progress thread. Unless the program has a handler of its
+    /// The signal has arrived. Runs on the progress thread. Unless the program has a handler of its
     /// own, the process ends by the signal once every world has been told.
-    std::function<void()> terminated;
+    std::function<void(int signal)> terminated;
   };
 
-  /// `watch_sigterm`: if false, the signal is left alone. A SIGTERM that the program ignores is
-  /// also left alone.
-  ProcessEnd(p2p::ProgressThread& progress, bool watch_sigterm, Events events);
+  /// `watch_signals`: if false, the signals are left alone. So is a signal that the program
+  /// ignores, and a SIGINT that it handles.
+  ProcessEnd(p2p::ProgressThread& progress, bool watch_signals, Events events);
   ~ProcessEnd();
   ProcessEnd(const ProcessEnd&) = delete;
   ProcessEnd& operator=(const ProcessEnd&) = delete;

@@ -295,12 +295,12 @@ void WorldState::watch_launcher() {
   });
 }
 
-void WorldState::watch_end(bool sigterm) {
-  local.progress.run([this, sigterm] {
+void WorldState::watch_end(bool signals) {
+  local.progress.run([this, signals] {
     process_end_ = std::make_unique<ProcessEnd>(
-        *thread_, sigterm,
+        *thread_, signals,
         ProcessEnd::Events{.exits = [this](int status) { on_exit(status); },
-                           .terminated = [this] { on_sigterm(); }});
+                           .terminated = [this](int signal) { on_signal(signal); }});
   });
 }
 
@@ -316,10 +316,13 @@ void WorldState::on_exit(int status) {
   is_told.wait_for(kExitPatience);
 }
 
-void WorldState::on_sigterm() {
-  log->warn(Subsystem::boot, "SIGTERM: the launcher, the batch system or a user ends this rank");
-  mesh.announce_end(SIGTERM, 0);
-  local.write_recording("SIGTERM");
+void WorldState::on_signal(int signal) {
+  if (signal == SIGINT)  // the user knows, and would get a line from each rank
+    log->info(Subsystem::boot, "SIGINT: Ctrl-C ends this rank");
+  else
+    log->warn(Subsystem::boot, "SIGTERM: the launcher, the batch system or a user ends this rank");
+  mesh.announce_end(signal, 0);
+  local.write_recording(signal == SIGINT ? "SIGINT" : "SIGTERM");
 }
 
 void WorldState::watch_bell() {

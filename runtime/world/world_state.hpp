@@ -100,9 +100,9 @@ class WorldState {
   void on_gone(p2p::Peer& peer);
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
 
-  void watch_end(bool sigterm);
+  void watch_end(bool signals);
   void on_exit(int status);
-  void on_sigterm();
+  void on_signal(int signal);
 
   bool announced_ = false;
   std::string failure_seen_;  ///< the first failure; belongs to the progress thread while that runs

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "topology/render/labels.hpp"
+
 namespace weft::doctor {
 namespace {
 
@@ -42,7 +44,8 @@ std::string as_text(std::span<const Finding> findings, bool colour) {
         finding.subject.empty() ? finding.check : finding.check + " " + finding.subject;
     fmt::format_to(std::back_inserter(text), "{}{:<4}{}  {:<{}}  {}\n",
                    colour ? colour_of(finding.verdict) : "", short_name(finding.verdict),
-                   colour ? "\033[0m" : "", where, width, finding.says);
+                   colour ? "\033[0m" : "", where, width,
+                   topology::render::in_both_units(finding.says));
     if (!finding.fix.empty())
       fmt::format_to(std::back_inserter(text), "{:{}}fix: {}\n", "", width + 8, finding.fix);
   }

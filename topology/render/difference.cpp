@@ -51,17 +51,17 @@ Devices facts_of(const View& view, const std::set<std::string>& shared) {
     if (const Choice* choice = view.choice_of(static_cast<int>(i)))
       facts.emplace_back("gets", choice_text(view, *choice));
   }
-  for (std::size_t i = 0; i < model.nics.size(); ++i) {
-    const Nic& nic = model.nics[i];
-    const NicVerdict& verdict = view.verdict(static_cast<int>(i));
+  for (int i = 0; i < static_cast<int>(model.nics.size()); ++i) {
+    const Nic& nic = view.nic(i);
+    const NicVerdict& verdict = view.verdict(i);
     auto device = fmt::format("NIC {}", address_text(model, nic));
     if (shared.contains(address_text(model, nic))) device += " " + nic.rdma;
     devices[device] = {{"name", nic.name},
                        {"NUMA node", std::to_string(model.numa_of(nic))},
                        {"link", link_of(model, nic.pci)},
                        {"port", std::string(name(verdict.state))},
-                       {"Gb/s", fmt::format("{:g}", verdict.gbits)},
-                       {"usable", verdict.usable ? "yes" : "no: " + verdict.reason}};
+                       {"rate", verdict.gbits > 0 ? nic_speed_text(verdict.gbits) : "unknown"},
+                       {"usable", verdict.usable ? "yes" : "no: " + view.reason(i)}};
   }
   return devices;
 }

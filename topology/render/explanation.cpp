@@ -63,10 +63,9 @@ Device find(const Model& model, const std::string& what) {
   return found;
 }
 
-std::string path_words(const Path& path) {
+std::string path_words(const Path& path, const std::string& speed) {
   return fmt::format("path       {}: {}; {}, {}{}\n", name(path.path_class), path.text,
-                     count_text(static_cast<std::size_t>(path.hops), "hop"),
-                     speed_text(path.gbytes),
+                     count_text(static_cast<std::size_t>(path.hops), "hop"), speed,
                      path.narrowest.empty() ? "" : fmt::format(" (narrowest: {})", path.narrowest));
 }
 
@@ -82,7 +81,8 @@ std::string explain_gpus(const View& view, int first, int second) {
   const Gpu& a = view.gpu(first);
   const Gpu& b = view.gpu(second);
   const Path path = path_between(view.model, a, b);
-  std::string text = head_of(view.model, a) + head_of(view.model, b) + path_words(path);
+  std::string text =
+      head_of(view.model, a) + head_of(view.model, b) + path_words(path, speed_text(path.gbytes));
   text += fmt::format("from {:5} {}\n", a.name, way_up(view.model, a.pci, path.meeting));
   text += fmt::format("from {:5} {}\n", b.name, way_up(view.model, b.pci, path.meeting));
   return text;
@@ -101,11 +101,11 @@ std::string explain_nic(const View& view, int gpu_index, int nic_index) {
   fmt::format_to(out, "{:10} {}, {}{}{}{}\n", nic.name, address_text(model, nic),
                  numa_text(model.numa_of(nic)), port.empty() ? "" : ", ", port,
                  sources_text(nic.sources));
-  text += path_words(path);
+  text += path_words(path, in_both_units(speed_text(path.gbytes)));
   fmt::format_to(out, "from {:5} {}\n", gpu.name, way_up(model, gpu.pci, path.meeting));
   fmt::format_to(out, "from NIC   {}\n", way_up(model, nic.pci, path.meeting));
   fmt::format_to(out, "NIC        {}: {}\n", verdict.usable ? "usable" : "not used",
-                 verdict.reason);
+                 view.reason(nic_index));
   if (verdict.usable) {
     const auto hindrance = gdr_hindrance(model, gpu, nic, path, view.policy);
     fmt::format_to(
@@ -120,8 +120,9 @@ std::string explain_nic(const View& view, int gpu_index, int nic_index) {
                    : candidate->rail     ? "as good as the chosen one"
                    : candidate->accepted ? "not chosen"
                                          : "rejected",
-                   candidate->reason);
-  if (choice->nic != nic_index) fmt::format_to(out, "instead    {}\n", choice->reason);
+                   in_both_units(candidate->reason));
+  if (choice->nic != nic_index)
+    fmt::format_to(out, "instead    {}\n", in_both_units(choice->reason));
   return text;
 }
 

@@ -14,10 +14,16 @@ std::string address_text(const Model& model, const Nic& nic);
 std::string bridge_text(const PciNode& node);
 /// "24.6 GB/s"; "speed unknown" for 0
 std::string speed_text(double gbytes);
-/// "PCIe 16 GT/s x16", "PCIe 24.6 GB/s", or "" if not known
+/// A NIC's rate as links and as ports are measured: "25 GB/s = 200 Gb/s"
+std::string nic_speed_text(double gbits);
+/// A text about a NIC, with each of its rates as nic_speed_text() has it.
+std::string in_both_units(const std::string& text);
+/// "PCIe 31.5 GB/s (16 GT/s x16)", "PCIe 24.6 GB/s", or "" if not known
 std::string link_text(const Link& link);
-/// "200 Gb/s InfiniBand, active" for the best port, as far as known.
+/// "25 GB/s = 200 Gb/s InfiniBand, active" for the best port, as far as known.
 std::string port_text(const Nic& nic);
+/// "NVLink joins all GPUs", or the pairs that it joins; empty if it joins none.
+std::string nvlink_text(const Model& model);
 /// "pascal.xml", a host's name, or "this machine"
 std::string machine_text(const Model& model);
 /// "NUMA node 3", "NUMA node unknown"

@@ -1,35 +1,46 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "topology/render/labels.hpp"
 #include "topology/render/paint.hpp"
 #include "topology/render/text.hpp"
+#include "topology/render/wrap.hpp"
 
 namespace weft::topology::render {
 namespace {
 
-struct Cell {
-  std::string text{};
+/// A GPU or a NIC as one of the GPUs reaches it.
+struct Reach {
+  Path path{};
+  std::string way{};   ///< "PIX 2 15.8 G"
+  std::string mark{};  ///< "*": the chosen NIC, "+": its equals
   std::string_view colour{};
 };
 
+/// A column of the matrix.
 struct Column {
-  std::string title;
-  std::vector<Cell> cells{};
+  std::string name;
+  int gpu = kNone;
+  int nic = kNone;
+  std::vector<Reach> from{};  ///< by GPU
 
   std::size_t width() const {
-    std::size_t width = title.size();
-    for (const Cell& cell : cells) width = std::max(width, cell.text.size());
+    std::size_t width = name.size();
+    for (const Reach& reach : from) width = std::max(width, reach.way.size() + reach.mark.size());
     return width;
   }
 };
 
 /// "PIX 2 15.75"
-std::string path_cell(const Path& path) {
+std::string path_text(const Path& path) {
   if (path.path_class == PathClass::LOC) return "LOC";
   if (path.path_class == PathClass::NVL)
     return path.gbytes > 0 ? fmt::format("NVL {:.3g}", path.gbytes) : "NVL";
@@ -37,113 +48,167 @@ std::string path_cell(const Path& path) {
                      path.gbytes > 0 ? fmt::format("{:.3g}", path.gbytes) : "?");
 }
 
-Cell nic_cell(const View& view, const Choice* choice, const Gpu& gpu, int nic) {
-  const Path path = path_between(view.model, gpu, view.nic(nic));
-  Cell cell{path_cell(path)};
-  if (!view.verdict(nic).usable) return {cell.text + " x", kDim};
-  const bool direct = gdr_hindrance(view.model, gpu, view.nic(nic), path, view.policy).empty();
-  cell.text += direct ? " G" : " h";
-  if (choice == nullptr) return cell;
-  const bool rail =
-      std::find(choice->rails.begin(), choice->rails.end(), nic) != choice->rails.end();
-  if (choice->nic == nic) return {cell.text + "*", kChosen};
-  return rail ? Cell{cell.text + "+", kRail} : cell;
+bool is_taken(const View& view, int nic) {
+  return std::any_of(view.selection.choices.begin(), view.selection.choices.end(),
+                     [nic](const Choice& choice) { return choice.nic == nic; });
 }
 
-std::vector<Column> columns_of(const View& view) {
-  std::vector<Column> columns;
-  for (const Gpu& other : view.model.gpus) {
-    Column column{other.name};
-    for (const Gpu& gpu : view.model.gpus)
-      column.cells.push_back({path_cell(path_between(view.model, gpu, other)), {}});
-    columns.push_back(std::move(column));
+Reach reach_of(const View& view, const Choice* choice, const Gpu& gpu, int nic) {
+  Reach reach{.path = path_between(view.model, gpu, view.nic(nic))};
+  const bool usable = view.verdict(nic).usable;
+  const bool direct =
+      usable && gdr_hindrance(view.model, gpu, view.nic(nic), reach.path, view.policy).empty();
+  reach.way = path_text(reach.path) + (!usable ? " x" : direct ? " G" : " h");
+  if (!usable) reach.colour = kDim;
+  if (choice == nullptr) return reach;
+  if (choice->nic == nic) {
+    reach.mark = "*";
+    reach.colour = kChosen;
+  } else if (std::find(choice->rails.begin(), choice->rails.end(), nic) != choice->rails.end()) {
+    reach.mark = "+";
+    reach.colour = kRail;
   }
-  for (std::size_t nic = 0; nic < view.model.nics.size(); ++nic) {
-    Column column{view.model.nics[nic].name};
-    for (std::size_t gpu = 0; gpu < view.model.gpus.size(); ++gpu)
-      column.cells.push_back(nic_cell(view, view.choice_of(static_cast<int>(gpu)),
-                                      view.model.gpus[gpu], static_cast<int>(nic)));
-    columns.push_back(std::move(column));
+  return reach;
+}
+
+std::vector<Column> devices_of(const View& view, const TextStyle& style) {
+  std::vector<Column> devices;
+  const int gpus = static_cast<int>(view.model.gpus.size());
+  for (int gpu = 0; gpu < gpus && style.all; ++gpu) {
+    Column& device = devices.emplace_back(Column{.name = view.gpu(gpu).name, .gpu = gpu});
+    for (const Gpu& from : view.model.gpus) {
+      Reach& reach = device.from.emplace_back();
+      reach.path = path_between(view.model, from, view.gpu(gpu));
+      reach.way = path_text(reach.path);
+    }
   }
-  return columns;
+  for (int nic = 0; nic < static_cast<int>(view.model.nics.size()); ++nic) {
+    // A setting may take a NIC that no rule would.
+    if (!style.all && !view.verdict(nic).usable && !is_taken(view, nic)) continue;
+    Column& device = devices.emplace_back(Column{.name = view.nic(nic).name, .nic = nic});
+    for (int gpu = 0; gpu < gpus; ++gpu)
+      device.from.push_back(reach_of(view, view.choice_of(gpu), view.gpu(gpu), nic));
+  }
+  return devices;
 }
 
 std::string padded(const std::string& text, std::size_t width) {
   return fmt::format("{:{}}", text, width);
 }
 
-/// Prints as many columns side by side as fit, and the rest in further blocks below.
-std::string blocks(const View& view, const std::vector<Column>& columns, const TextStyle& style) {
-  std::string text;
-  const auto out = std::back_inserter(text);
-  std::size_t first_width = 0;
-  for (const Gpu& gpu : view.model.gpus) first_width = std::max(first_width, gpu.name.size());
-  for (std::size_t from = 0, to = 0; from < columns.size(); from = to) {
-    std::size_t width = first_width;
-    for (to = from; to < columns.size(); ++to) {
-      width += 2 + columns[to].width();
-      if (to > from && style.width > 0 && width > style.width) break;
-    }
-    fmt::format_to(out, "{:{}}", "", first_width);
-    for (std::size_t i = from; i < to; ++i)
-      fmt::format_to(out, "  {}",
-                     paint(kBold, padded(columns[i].title, i + 1 < to ? columns[i].width() : 0),
-                           style.colour));
-    text += '\n';
-    for (std::size_t row = 0; row < view.model.gpus.size(); ++row) {
-      text +=
-          paint(kBold, fmt::format("{:{}}", view.model.gpus[row].name, first_width), style.colour);
-      for (std::size_t i = from; i < to; ++i) {
-        const Cell& cell = columns[i].cells[row];
-        fmt::format_to(out, "  {}",
-                       paint(cell.colour, padded(cell.text, i + 1 < to ? columns[i].width() : 0),
-                             style.colour && !cell.colour.empty()));
-      }
-      text += '\n';
+std::size_t width_of_names(const View& view) {
+  std::size_t width = 0;
+  for (const Gpu& gpu : view.model.gpus) width = std::max(width, gpu.name.size());
+  return width;
+}
+
+std::string table(const View& view, const std::vector<Column>& devices, const TextStyle& style) {
+  const std::size_t names = width_of_names(view);
+  const auto width = [&](const Column& device) {
+    return &device == &devices.back() ? 0 : device.width();
+  };
+  std::string text(names, ' ');
+  for (const Column& device : devices)
+    text += "  " + painted({padded(device.name, width(device)), kBold}, style);
+  text += '\n';
+  for (std::size_t row = 0; row < view.model.gpus.size(); ++row) {
+    text += painted({padded(view.model.gpus[row].name, names), kBold}, style);
+    for (const Column& device : devices) {
+      const Reach& reach = device.from[row];
+      text += "  " + painted({padded(reach.way + reach.mark, width(device)), reach.colour}, style);
     }
     text += '\n';
   }
   return text;
 }
 
-std::string legend(const View& view) {
-  std::set<PathClass> seen;
-  for (const Gpu& gpu : view.model.gpus) {
-    for (const Gpu& other : view.model.gpus)
-      seen.insert(path_between(view.model, gpu, other).path_class);
-    for (const Nic& nic : view.model.nics)
-      seen.insert(path_between(view.model, gpu, nic).path_class);
+/// The devices that a GPU reaches by the same way, the nearest way first; unusable NICs come last.
+std::string list_of(const View& view, const std::vector<Column>& devices, std::size_t row,
+                    const TextStyle& style) {
+  const auto rank = [](const Column& device, const Reach& reach) {
+    return std::tuple(device.nic != kNone, reach.way.ends_with(" x"), reach.path.path_class,
+                      reach.path.hops, -reach.path.gbytes, reach.way);
+  };
+  std::map<decltype(rank(devices[0], devices[0].from[0])), std::vector<Cell>> ways;
+  for (const Column& device : devices)
+    if (const Reach& reach = device.from[row]; device.gpu != static_cast<int>(row))
+      ways[rank(device, reach)].push_back({device.name + reach.mark, reach.colour});
+  std::size_t widest = 0;
+  for (const auto& [way, _] : ways) widest = std::max(widest, std::get<5>(way).size());
+  const std::size_t names = width_of_names(view);
+  const std::size_t indent = names + widest + 4;
+  std::string text = painted({padded(view.model.gpus[row].name, names), kBold}, style);
+  for (const auto& [way, cells] : ways) {
+    if (&way != &ways.begin()->first) text += std::string(names, ' ');
+    text += "  " + padded(std::get<5>(way), widest) + "  " + wrapped(cells, indent, indent, style) +
+            '\n';
   }
-  std::string text = "each: class, hops, GB/s of the narrowest link (?: not known)\n";
-  for (const PathClass path_class : seen)
-    text += fmt::format("{:4}  {}\n", name(path_class), meaning(path_class));
-  if (!view.model.nics.empty())
-    text +=
-        "*     the NIC that this GPU gets       +  as good a NIC       x  a NIC that can't be "
-        "used\n"
-        "G     GPUDirect                        h  through host memory\n";
+  return text;
+}
+
+std::string matrix(const View& view, const std::vector<Column>& devices, const TextStyle& style) {
+  std::size_t width = width_of_names(view);
+  for (const Column& device : devices) width += 2 + device.width();
+  if (style.width == 0 || width <= style.width) return table(view, devices, style) + '\n';
+  std::string text;
+  for (std::size_t row = 0; row < view.model.gpus.size(); ++row)
+    text += list_of(view, devices, row, style);
   return text + '\n';
 }
 
-std::string ends(const View& view) {
+std::string legend(const std::vector<Column>& devices, const TextStyle& style) {
+  std::set<PathClass> classes;
+  std::set<char> signs;
+  for (const Column& device : devices)
+    for (const Reach& reach : device.from) {
+      classes.insert(reach.path.path_class);
+      if (device.nic != kNone) signs.insert(reach.way.back());
+      if (!reach.mark.empty()) signs.insert(reach.mark.front());
+    }
+  std::string text = wrapped_line(
+      "each: class, hops, GB/s of the narrowest link (1 GB/s = 8 Gb/s; ?: not known)", style);
+  for (const PathClass path_class : classes)
+    text += wrapped_line(fmt::format("{:4}  {}", name(path_class), meaning(path_class)), style);
+  constexpr std::pair<char, const char*> kSigns[] = {{'*', "the NIC that this GPU gets"},
+                                                     {'+', "as good a NIC"},
+                                                     {'x', "a NIC that can't be used"},
+                                                     {'G', "GPUDirect"},
+                                                     {'h', "through host memory"}};
+  for (const auto& [sign, meaning] : kSigns)
+    if (signs.contains(sign)) text += wrapped_line(fmt::format("{}     {}", sign, meaning), style);
+  return text + '\n';
+}
+
+std::string choices(const View& view, const TextStyle& style) {
   std::string text;
-  const auto out = std::back_inserter(text);
   for (const Choice& choice : view.selection.choices) {
-    if (choice.gpu == kNone)
-      fmt::format_to(out, "rank {}: {}\n", choice.rank, choice.reason);
-    else
-      fmt::format_to(out, "{} {} ({}): {}\n", view.gpu(choice.gpu).name,
-                     address_text(view.model, view.gpu(choice.gpu)),
-                     numa_text(view.model.numa_of(view.gpu(choice.gpu))), choice.reason);
+    const auto who = choice.gpu == kNone
+                         ? fmt::format("rank {}", choice.rank)
+                         : fmt::format("{} {} ({})", view.gpu(choice.gpu).name,
+                                       address_text(view.model, view.gpu(choice.gpu)),
+                                       numa_text(view.model.numa_of(view.gpu(choice.gpu))));
+    text += wrapped_line(fmt::format("{}: {}", who, in_both_units(choice.reason)), style);
   }
-  for (std::size_t i = 0; i < view.model.nics.size(); ++i) {
-    const Nic& nic = view.model.nics[i];
-    const NicVerdict& verdict = view.verdict(static_cast<int>(i));
-    const auto address = address_text(view.model, nic);
-    if (!verdict.usable)
-      fmt::format_to(out, "{}{} is not used: {}\n", nic.name,
-                     address == nic.name ? "" : " " + address, verdict.reason);
+  return text;
+}
+
+/// A line for each reason for which NICs aren't used.
+std::string unused(const View& view, const TextStyle& style) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (int i = 0; i < static_cast<int>(view.model.nics.size()); ++i) {
+    if (view.verdict(i).usable || is_taken(view, i)) continue;
+    const auto address = address_text(view.model, view.nic(i));
+    const auto reason = view.reason(i);
+    auto known = std::find_if(reasons.begin(), reasons.end(),
+                              [&](const auto& other) { return other.first == reason; });
+    if (known == reasons.end()) known = reasons.insert(known, {reason, {}});
+    known->second.push_back(view.nic(i).name + (address == view.nic(i).name ? "" : " " + address));
   }
+  std::string text;
+  for (const auto& [reason, nics] : reasons)
+    text += wrapped_line(fmt::format("{} {} not used: {}", fmt::join(nics, ", "),
+                                     nics.size() == 1 ? "is" : "are", reason),
+                         style);
   return text;
 }
 
@@ -151,14 +216,22 @@ std::string ends(const View& view) {
 
 std::string as_matrix(const View& view, const TextStyle& style) {
   const Model& model = view.model;
-  std::string text =
-      fmt::format("{}: {}, {}, {} ({})\n\n", machine_text(model),
+  const auto& verdicts = view.selection.nics;
+  const auto usable = std::count_if(verdicts.begin(), verdicts.end(),
+                                    [](const NicVerdict& verdict) { return verdict.usable; });
+  const auto nvlink = nvlink_text(model);
+  std::string text = wrapped_line(
+      fmt::format("{}: {}, {} ({} usable), {} ({}){}{}", machine_text(model),
                   count_text(model.gpus.size(), "GPU"), count_text(model.nics.size(), "NIC"),
-                  count_text(model.numa.size(), "NUMA node"), name(model.origin));
-  if (!model.gpus.empty()) text += blocks(view, columns_of(view), style) + legend(view);
-  text += ends(view);
-  for (const std::string& note : model.notes)
-    text += paint(kOdd, "note: " + note, style.colour) + '\n';
+                  usable, count_text(model.numa.size(), "NUMA node"), name(model.origin),
+                  nvlink.empty() ? "" : "; ", nvlink),
+      style);
+  text += '\n';
+  const std::vector<Column> devices = devices_of(view, style);
+  if (!model.gpus.empty() && !devices.empty())
+    text += matrix(view, devices, style) + legend(devices, style);
+  text += choices(view, style) + unused(view, style);
+  for (const std::string& note : model.notes) text += wrapped_line("note: " + note, style, kOdd);
   return text;
 }
 
@@ -167,8 +240,8 @@ std::string as_ranks(const View& view) {
   for (const Choice& choice : view.selection.choices)
     fmt::format_to(std::back_inserter(text), "rank {}{}{}: {}; arenas on {}\n", choice.rank,
                    choice.gpu == kNone ? "" : " on ",
-                   choice.gpu == kNone ? "" : view.gpu(choice.gpu).name, choice.reason,
-                   numa_text(choice.numa));
+                   choice.gpu == kNone ? "" : view.gpu(choice.gpu).name,
+                   in_both_units(choice.reason), numa_text(choice.numa));
   return text;
 }
 

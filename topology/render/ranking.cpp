@@ -17,7 +17,7 @@ void add_candidates(const View& view, const Choice& choice, bool colour, std::st
   for (const Candidate& candidate : choice.candidates) {
     const auto line =
         fmt::format("{:>4} {:{}}  {}", candidate.accepted ? fmt::format("{}.", ++place) : "-",
-                    view.nic(candidate.nic).name, width, candidate.reason);
+                    view.nic(candidate.nic).name, width, in_both_units(candidate.reason));
     const auto look = candidate.chosen ? kChosen : candidate.rail ? kRail : kDim;
     text += paint(look, line, colour && (candidate.rail || !candidate.accepted)) + '\n';
   }

@@ -96,25 +96,6 @@ const char* name_of(Ink ink) {
   return "";
 }
 
-/// "NVLink joins all GPUs", or the pairs that it joins; empty if it joins none.
-std::string nvlink_text(const Model& model) {
-  std::vector<std::string> pairs;
-  std::size_t all = 0;
-  for (std::size_t i = 0; i < model.gpus.size(); ++i)
-    for (std::size_t j = i + 1; j < model.gpus.size(); ++j) {
-      ++all;
-      if (path_between(model, model.gpus[i], model.gpus[j]).path_class == PathClass::NVL)
-        pairs.push_back(fmt::format("{}-{}", model.gpus[i].name, model.gpus[j].name));
-    }
-  if (pairs.empty()) return "";
-  if (pairs.size() == all) return all == 1 ? "NVLink joins both GPUs" : "NVLink joins all GPUs";
-  constexpr std::size_t kMost = 6;
-  if (pairs.size() > kMost) return fmt::format("NVLink joins {} pairs of GPUs", pairs.size());
-  std::string text = "NVLink joins ";
-  for (const auto& pair : pairs) text += (&pair == &pairs.front() ? "" : ", ") + pair;
-  return text;
-}
-
 class Picture {
  public:
   Picture(const View& view, Theme theme) : view_(view), theme_(theme) {}
@@ -134,8 +115,7 @@ class Picture {
     out("  <rect class=\"ground\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"12\"/>\n", width, height);
     write(head(), kMargin, kMargin + font_size(Ink::title) * 0.9);
     write(below_head(), kMargin, kMargin + line_height(Ink::title) + font_size(Ink::detail));
-    out("  <g transform=\"translate({:.1f} {:.1f})\">\n", kMargin + (wide - machine.width) / 2,
-        top);
+    out("  <g transform=\"translate({:.1f} {:.1f})\">\n", kMargin, top);
     draw_groups(machine);
     for (const Choice& choice : view_.selection.choices) draw_rails(choice);
     draw_labels(machine);
@@ -224,8 +204,7 @@ class Picture {
       draw_rect(box, "nic unused", 8);
     else
       draw_rect(box, is_taken(box.index) ? "nic taken" : "nic", 8);
-    if (box.part == Part::nic)
-      out("    <g><title>{}</title>\n", xml_text(view_.verdict(box.index).reason));
+    if (box.part == Part::nic) out("    <g><title>{}</title>\n", xml_text(view_.reason(box.index)));
     double y = box.y + box.text_y;
     for (const Line& line : box.lines) {
       y += line_height(line.ink);
@@ -253,7 +232,7 @@ class Picture {
     const double bend = std::max(18.0, std::abs(y2 - y1) * 0.45) * (below ? 1 : -1);
     out("    <path class=\"{}\" d=\"M {:.1f} {:.1f} C {:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}\">"
         "<title>{}</title></path>\n",
-        look, x1, y1, x1, y1 + bend, x2, y2 - bend, x2, y2, xml_text(choice.reason));
+        look, x1, y1, x1, y1 + bend, x2, y2 - bend, x2, y2, xml_text(in_both_units(choice.reason)));
   }
 
   struct Sample {

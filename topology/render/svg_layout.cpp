@@ -151,8 +151,10 @@ class Layout {
     center(box);
   }
 
-  /// Centres rows that are narrower than the box.
+  /// Centres rows that are narrower than the box. Packages and NUMA nodes begin below the beginning
+  /// of their title.
   static void center(Box& box) {
+    if (box.part == Part::machine || box.part == Part::package) return;
     for (std::size_t i = 0; i < box.inner.size();) {
       double right = 0;
       double left = box.x + box.width;
@@ -238,7 +240,8 @@ class Layout {
       lines.push_back({address});
     add_broken(lines, port_text(nic));
     if (const auto link = link_text(part.link); !link.empty()) lines.push_back({link});
-    if (!view_.verdict(part.index).usable) lines.push_back({"not used"});
+    if (!view_.verdict(part.index).usable)
+      add_broken(lines, "not used: " + view_.reason(part.index));
     return lines;
   }
 

@@ -9,11 +9,13 @@ namespace weft::topology::render {
 
 struct TextStyle {
   bool colour = false;    ///< ANSI escapes
-  std::size_t width = 0;  ///< terminal columns; a wider matrix is split into blocks. 0: no limit
+  std::size_t width = 0;  ///< columns that the matrix may take; 0: no limit
+  bool all = false;       ///< the matrix has GPUs and NICs that can't be used among its columns
 };
 
-/// GPU x GPU and GPU x NIC: class, hops, narrowest link, GPUDirect, the chosen NIC and its equals;
-/// then the choice for each GPU with its reason, and the notes.
+/// GPU x usable NIC: class, hops, narrowest link, GPUDirect, the chosen NIC and its equals; then
+/// the choice for each GPU with its reason, and the notes. A matrix that is too wide becomes a list
+/// of each GPU's devices by their paths. Longer lines than the style's width are broken at blanks.
 std::string as_matrix(const View& view, const TextStyle& style);
 
 /// Packages, NUMA nodes, switches and devices, one line each.

@@ -83,7 +83,7 @@ class Tree {
       text += " " + address;
     if (!port.empty()) text += " " + port;
     if (!view_.verdict(index).usable)
-      text += paint(kDim, "  not used: " + view_.verdict(index).reason, style_.colour);
+      text += paint(kDim, "  not used: " + view_.reason(index), style_.colour);
     return text;
   }
 

@@ -1,8 +1,10 @@
 #include "topology/render/view.hpp"
 
-#include <algorithm>
+#include "topology/render/labels.hpp"
 
 namespace weft::topology::render {
+
+std::string View::reason(int nic) const { return in_both_units(verdict(nic).reason); }
 
 const Choice* View::choice_of(int gpu) const {
   for (const Choice& choice : selection.choices)

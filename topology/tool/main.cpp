@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/os/standard_output.hpp"
+#include "topology/parse/numbers.hpp"
 #include "topology/tool/doctor_command.hpp"
 #include "topology/tool/show_command.hpp"
 
@@ -19,16 +20,26 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kMostRanks = 65536;
 
-/// Uses colours and line breaks only if the output is a terminal.
-render::TextStyle style_of_output() {
-  if (::isatty(STDOUT_FILENO) == 0) return {};
+/// COLUMNS, else the terminal's width, else (a file, a pipe) that of a page of text.
+std::size_t columns_of_output() {
+  constexpr std::size_t kPage = 80;
+  const char* const asked = std::getenv("COLUMNS");
+  if (const auto columns = parse_whole(asked == nullptr ? "" : asked); columns && *columns > 0)
+    return static_cast<std::size_t>(*columns);
   ::winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-  return {.colour = std::getenv("NO_COLOR") == nullptr, .width = known ? size.ws_col : 0U};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kPage;
+}
+
+/// Uses colours only if the output is a terminal.
+render::TextStyle style_of_output() {
+  return {.colour = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr,
+          .width = columns_of_output()};
 }
 
 void add_forms(CLI::App& app, ShowOptions& show) {
-  auto* const forms = app.add_option_group("Forms", "Form of the output; default: a matrix");
+  auto* const forms = app.add_option_group(
+      "Forms", "Form of the output; default: a matrix, or a list where a matrix is too wide");
   forms->require_option(0, 1);
   const auto add = [&](const char* flag, Form form, const char* about) {
     forms->add_flag_callback(
@@ -84,8 +95,11 @@ int run(int argc, char** argv) {
          "--gdr-level", show.gdr_level,
          "The farthest class with GPUDirect: PIX, PXB (default), PHB (or poster), ..., never")
       ->type_name("CLASS");
+  app.add_flag("--all", show.style.all,
+               "Show the paths between GPUs and NICs that can't be used in the matrix, too");
   app.add_option("--width", show.style.width,
-                 "Columns per block of the matrix; 0: no limit (default: the terminal's width)")
+                 "Columns that the matrix may take, else it becomes a list; 0: no limit (default: "
+                 "COLUMNS, or the terminal's width, or 80)")
       ->type_name("N");
   add_forms(app, show);
   const std::map<std::string, render::Theme> themes{{"auto", render::Theme::automatic},

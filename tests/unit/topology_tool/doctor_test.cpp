@@ -10,6 +10,7 @@
 #include "tests/unit/topology_tool/planted_fault.hpp"
 #include "topology/doctor/checks.hpp"
 #include "topology/doctor/report.hpp"
+#include "topology/render/labels.hpp"
 
 namespace weft::doctor {
 namespace {
@@ -341,7 +342,7 @@ TEST(Doctor, TellsProgramsAndPeopleTheSame) {
   for (std::size_t i = 0; i < findings.size(); ++i) {
     EXPECT_EQ(json["findings"][i]["check"], findings[i].check);
     EXPECT_EQ(json["findings"][i]["verdict"], name(findings[i].verdict));
-    EXPECT_NE(text.find(findings[i].says), std::string::npos);
+    EXPECT_NE(text.find(topology::render::in_both_units(findings[i].says)), std::string::npos);
     EXPECT_NE(text.find(findings[i].fix), std::string::npos);
   }
   EXPECT_EQ(text.find('\033'), std::string::npos);

@@ -4,10 +4,10 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
 #include <string>
 
 #include "tests/unit/topology/machines.hpp"
+#include "tests/unit/topology_tool/lines.hpp"
 #include "tests/unit/topology_tool/pictured.hpp"
 #include "topology/import/import.hpp"
 #include "topology/import/xml.hpp"
@@ -23,24 +23,6 @@ namespace weft::topology::render {
 namespace {
 
 using testing::Test;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-/// The line that begins with `start`.
-std::string line_of(const std::string& text, const std::string& start) {
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(start)) return line;
-  return "no line begins with " + start;
-}
 
 std::string message_of(const std::function<void()>& call) {
   try {
@@ -81,38 +63,6 @@ TEST(Outline, ShowsPortsOfOneSwitchAsOneSwitch) {
   };
   EXPECT_EQ(switches(machine.children[0]), 1U);
   EXPECT_EQ(switches(machine.children[1]), 3U);
-}
-
-TEST(Matrix, MarksTheChosenNicItsEqualsAndThoseThatCannotBeUsed) {
-  const Pictured machine(two_sockets());
-  const auto text = as_matrix(machine.view, {});
-  const auto row = line_of(text, "GPU0  LOC");
-  EXPECT_TRUE(contains(row, "PIX 4 63 G*")) << row;
-  EXPECT_TRUE(contains(row, "PIX 4 63 G+")) << row;
-  EXPECT_TRUE(contains(row, "PIX 4 63 x")) << row;
-  EXPECT_TRUE(contains(row, " h")) << row;
-  EXPECT_TRUE(contains(line_of(text, "GPU2  SYS"), "PXB 8 63 G*")) << text;
-  EXPECT_TRUE(contains(text, "mgmt<&\">0 0000:17:00.0 is not used: ")) << text;
-  EXPECT_FALSE(contains(text, " \n"));
-}
-
-TEST(Matrix, FollowsTheGdrLevel) {
-  Policy policy;
-  policy.gdr_never = true;
-  const Pictured machine(two_sockets(), policy);
-  const auto text = as_matrix(machine.view, {});
-  EXPECT_TRUE(contains(line_of(text, "GPU0  LOC"), "PIX 4 63 h*")) << text;
-}
-
-TEST(Matrix, IsCutIntoBlocksThatFitTheTerminal) {
-  const Pictured machine(two_sockets());
-  const auto whole = as_matrix(machine.view, {});
-  const auto cut = as_matrix(machine.view, {.width = 40});
-  EXPECT_GT(count(cut, "\nGPU0 "), count(whole, "\nGPU0 "));
-  std::istringstream in(cut.substr(0, cut.find("each:")));
-  std::string line;
-  std::getline(in, line);  // the heading is not cut
-  while (std::getline(in, line)) EXPECT_LE(line.size(), 40U) << line;
 }
 
 TEST(Texts, HaveColoursOnlyWhereTheyAreWanted) {
@@ -316,6 +266,37 @@ TEST(Svg, IsWellFormedAndNamesEveryDevice) {
     EXPECT_EQ(contains(svg, "prefers-color-scheme"), theme == Theme::automatic);
   }
   EXPECT_NE(as_svg(machine.view, Theme::light), as_svg(machine.view, Theme::dark));
+}
+
+TEST(Svg, TellsWhyANicIsNotUsed) {
+  const Pictured machine(two_sockets());
+  const auto svg = as_svg(machine.view, Theme::light);
+  EXPECT_TRUE(contains(svg, ">not used: port 1 is down</text>")) << svg;
+}
+
+/// The first value of an attribute, or of what stands like one, after `from`.
+double number_after(const std::string& svg, const std::string& from, const std::string& name) {
+  const auto at = svg.find(name, svg.find(from));
+  return at == svg.npos ? -1 : std::stod(svg.substr(at + name.size()));
+}
+
+TEST(Svg, BeginsEverythingBelowTheBeginningOfItsTitle) {
+  Model model = two_sockets();
+  model.packages = {{.number = 0, .model = std::string(200, 'o')},
+                    {.number = 1, .model = std::string(100, 'o')}};
+  const Pictured machine(std::move(model));
+  const auto svg = as_svg(machine.view, Theme::light);
+  const double title = number_after(svg, "<text class=\"title\"", "x=\"");
+  EXPECT_GT(title, 0);
+  EXPECT_EQ(number_after(svg, "<text class=\"detail\"", "x=\""), title);
+  EXPECT_EQ(number_after(svg, "<g transform", "translate("), title);
+  const Box picture = lay_out(machine.view);
+  const Box& wide = picture.inner.front();
+  const Box& narrow = picture.inner.back();
+  ASSERT_GT(narrow.y, wide.y);
+  EXPECT_EQ(wide.x, 0);
+  EXPECT_EQ(narrow.x, 0);
+  EXPECT_EQ(wide.inner.front().x, narrow.inner.front().x);
 }
 
 TEST(Renderers, DrawMachinesWithoutGpusNicsOrAnything) {

@@ -52,6 +52,24 @@ TEST_F(WeftTopo, ShowsAFileInEveryForm) {
   }
 }
 
+TEST_F(WeftTopo, FitsTheColumnsOfItsOutput) {
+  const char* const table = "mlx5_0       mlx5_1       mlx5_2\n";
+  EXPECT_TRUE(run("unset COLUMNS; $TOPO --input $FILE").has(table));
+  EXPECT_FALSE(run("unset COLUMNS; $TOPO --input $FILE --all").has("GPU0  GPU1  GPU2"));
+  EXPECT_TRUE(run("COLUMNS=200 $TOPO --input $FILE --all").has("GPU1       GPU2       mlx5_0"));
+  EXPECT_FALSE(run("COLUMNS=40 $TOPO --input $FILE").has(table));
+  EXPECT_TRUE(run("COLUMNS=many $TOPO --input $FILE").has(table));
+  EXPECT_TRUE(run("COLUMNS=40 $TOPO --input $FILE --width 0").has(table));
+  if (run("script --version").exit_code != 0) GTEST_SKIP() << "no terminal here: script is missing";
+  const auto at_terminal = [&](const std::string& columns) {
+    return run("unset COLUMNS; export NO_COLOR=1 TOPO FILE; script -qec 'stty cols " + columns +
+               "; $TOPO --input $FILE' /dev/null | tr -d '\\r'");
+  };
+  EXPECT_TRUE(at_terminal("43").has(table)) << at_terminal("43").output;
+  EXPECT_FALSE(at_terminal("42").has(table));
+  EXPECT_TRUE(at_terminal("42").has("mlx5_0* mlx5_1+")) << at_terminal("42").output;
+}
+
 TEST_F(WeftTopo, ReadsStandardInput) {
   const auto file = run("$TOPO --input $FILE --tree");
   const auto piped = run("$TOPO --input - --tree < $FILE");
@@ -67,9 +85,9 @@ TEST_F(WeftTopo, LeavesTheFileOfAnotherMachineAsideAsAJobDoes) {
 }
 
 TEST_F(WeftTopo, DecidesAsAJobWithTheseSettingsWould) {
-  EXPECT_TRUE(run("WEFT_GDR_LEVEL=PIX $TOPO --input $FILE").has("PXB is beyond PIX"));
-  EXPECT_TRUE(
-      run("WEFT_GDR_LEVEL=PIX $TOPO --input $FILE --gdr-level PXB").has("PXB is within PXB"));
+  EXPECT_TRUE(run("WEFT_GDR_LEVEL=PIX $TOPO --input $FILE --width 0").has("PXB is beyond PIX"));
+  EXPECT_TRUE(run("WEFT_GDR_LEVEL=PIX $TOPO --input $FILE --width 0 --gdr-level PXB")
+                  .has("PXB is within PXB"));
   EXPECT_TRUE(
       run("WEFT_NIC=mlx5_1 $TOPO --input $FILE").has("GPU2 0000:25:00.0 (NUMA node 1): mlx5_1"));
 }
