@@ -77,9 +77,11 @@ class OneEnd {
     turn();
   }
   void cut(std::size_t rail) {
-    others_[rail] = {};
+    close(rail);
     turn();
   }
+  /// As cut(), but nobody looks yet.
+  void close(std::size_t rail) { others_[rail] = {}; }
   /// The other end has connected it anew.
   void call(std::size_t rail) {
     auto [own, other] = pair();
@@ -126,6 +128,8 @@ class OneEnd {
     }
     return heard;
   }
+  /// The text of `broken`; empty if the path is good.
+  std::string broke() const { return broken.ok() ? "" : broken.text(); }
   void turn() {
     sockets_.drain();
     while (!tasks_.empty()) {
@@ -139,7 +143,7 @@ class OneEnd {
 
   std::vector<RailEvent::Kind> events;
   std::vector<Head> heads;  ///< all that were heard
-  std::string broke;        ///< why the path is no good
+  Status broken;            ///< why the path is no good
 
  private:
   static std::pair<Pipe, os::Fd> pair() {
@@ -186,7 +190,7 @@ class OneEnd {
   std::vector<os::Fd> others_;
   TcpRank rank_{.local = local_,
                 .sockets = sockets_,
-                .broke = [this](int, bool, const Status& why) { broke = why.text(); },
+                .broke = [this](int, bool, const Status& why) { broken = why; },
                 .has_message = [](int) {},
                 .rail_broke =
                     [this](int, std::size_t rail, std::uint32_t connection, const Status& why) {

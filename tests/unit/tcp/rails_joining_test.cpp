@@ -26,7 +26,7 @@ TEST(RailsOfAPath, ThatComeOneByOneAreWaitedForUntilTheFirst) {
     end.answer(second);
     EXPECT_EQ(end.hear(second), "U" + std::to_string(second));
     EXPECT_EQ(end.events, (Events{kJoined, kJoined}));
-    EXPECT_EQ(end.broke, "");
+    EXPECT_EQ(end.broke(), "");
   }
 }
 
@@ -46,7 +46,7 @@ TEST(RailsOfAPath, ThatThePeerConnectsOneByOneAreProvedByTheirFirstRecord) {
   end.say(2, {.kind = Kind::taken, .sequence = 2});
   EXPECT_EQ(end.hear(0), "b");
   EXPECT_EQ(end.events, (Events{kJoined, kJoined}));
-  EXPECT_EQ(end.broke, "");
+  EXPECT_EQ(end.broke(), "");
 }
 
 TEST(RailsOfAPath, ThatThePeerConnectsAreReportedAsUpFromTheirConnectionOn) {
@@ -63,7 +63,7 @@ TEST(RailsOfAPath, ThatHaveNeverComeAreNoneThatIsLeft) {
   end.call(0);
   end.say(0, up(0, 0, 0));
   end.cut(0);
-  EXPECT_NE(end.broke, "") << "it was the last";
+  EXPECT_NE(end.broke(), "") << "it was the last";
 }
 
 // Its records that were not taken come again by the one that has come meanwhile.
@@ -81,7 +81,7 @@ TEST(RailsOfAPath, ThatComeLateTakeOverFromTheFirst) {
   end.call(0);
   end.say(0, up(0, 1, 0));
   EXPECT_EQ(end.events, (Events{kJoined, kJoined, RailEvent::Kind::down, RailEvent::Kind::up}));
-  EXPECT_EQ(end.broke, "");
+  EXPECT_EQ(end.broke(), "");
 }
 
 }  // namespace
