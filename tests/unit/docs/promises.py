@@ -3,7 +3,8 @@
 Usage: promises.py SOURCE_FOLDER
 
 docs/promises.md has a table for each document: words of it, and the tests that hold them. Every sentence of README's
-"Errors and deadlines", and every paragraph and table row of SECURITY.md, must hold words of a row or name a test itself.
+"Errors and deadlines", every paragraph and table row of SECURITY.md, and every section of docs/guide.md must hold words of
+a row or name a test itself.
 Tests are named as `Suite.Name`, `Suite.*`, by their name in CTest, or by a path below tests. A row may say "no test: why".
 Each code of weft::Code must have a row in docs/operating.md.
 """
@@ -105,6 +106,8 @@ def main():
     check.compare("README.md", sentences, "README, Errors and deadlines")
     security = (check.source / "SECURITY.md").read_text().split("\n## Reporting")[0]
     check.compare("SECURITY.md", list(blocks(security)), "SECURITY")
+    guide = re.sub(r"```.*?```", "", (check.source / "docs/guide.md").read_text(), flags=re.S)
+    check.compare("docs/guide.md", guide.split("\n## "), "Guide")
     check.codes()
     for line in check.wrong:
         print(line)
