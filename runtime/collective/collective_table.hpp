@@ -32,8 +32,8 @@ class CollectiveTable {
   /// Sets the NUMA node of this rank; -1: none. Call before the first group.
   void settle_in(int numa_node) noexcept { numa_node_ = numa_node; }
 
-  /// The use that a group is opened for. Groups of the same ranks are told apart by their order among those
-  /// of one purpose.
+  /// The use that a group is opened for. Groups of the same ranks are told apart by their order
+  /// among those of one purpose.
   enum class Purpose : std::uint8_t {
     calls,  ///< the application's
     split   ///< one exchange of a few words: by slots, within a host too

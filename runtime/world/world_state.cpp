@@ -67,11 +67,9 @@ topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, 
 
 /// 0 for none.
 std::uint64_t hash_of(const std::vector<std::string>& warnings) {
-  std::uint64_t hash = 0;
-  for (const std::string& warning : warnings) {
-    hash = fnv1a(hash == 0 ? kFnv1a : hash, warning.size());
+  std::uint64_t hash = warnings.empty() ? 0 : kFnv1a;
+  for (const std::string& warning : warnings)
     for (const char c : warning) hash = fnv1a(hash, static_cast<unsigned char>(c));
-  }
   return hash;
 }
 
