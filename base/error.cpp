@@ -1,7 +1,8 @@
 #include "weft/error.hpp"
 
-#include <algorithm>
 #include <cctype>
+
+#include "base/printable.hpp"
 
 namespace weft {
 namespace {
@@ -113,10 +114,7 @@ std::string ErrorDetail::text() const {
          "expected " + std::to_string(sequence_expected) + ", seen " +
              std::to_string(sequence_seen));
   join(line, "; ", hint);
-  // The result is one line, whatever names and messages contain.
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return line;
+  return printable(line);  // one line, whatever names and messages contain
 }
 
 Error::Error(ErrorDetail detail) : detail_(share(std::move(detail))), text_(share_text(*detail_)) {}

@@ -13,6 +13,7 @@
 #include "base/log_levels.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/system_error.hpp"
+#include "base/printable.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -96,7 +97,8 @@ void Log::write(LogLevel level, Subsystem subsystem, std::string_view text) noex
   if (!enabled(level, subsystem)) return;
   try {
     const auto about = name(subsystem);
-    sink_->log({{about.data(), about.size()}, level_of(level), {text.data(), text.size()}});
+    const std::string line = printable(text);
+    sink_->log({{about.data(), about.size()}, level_of(level), {line.data(), line.size()}});
   } catch (...) {
     // A failed log line must not fail the caller's operation.
     return;

@@ -20,6 +20,18 @@ std::size_t bytes_of(DType dtype, const Shape& shape) noexcept {
   return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
 
+/// Whether a tensor's last element lies at most Shape::kMaxElements elements behind its first.
+bool reaches_within_memory(const Shape& shape, std::span<const std::int64_t> strides) noexcept {
+  if (shape.elements() == 0) return true;
+  std::int64_t left = Shape::kMaxElements - 1;
+  for (std::size_t i = 0; i < shape.dims(); ++i) {
+    const std::int64_t steps = shape[i] - 1;
+    if (steps != 0 && strides[i] > left / steps) return false;
+    left -= steps * strides[i];
+  }
+  return true;
+}
+
 std::string describe(DType dtype, const Shape& shape) {
   return std::string(name(dtype)) + shape.text();
 }
@@ -146,6 +158,11 @@ Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape,
                   "give strides from 0 on");
     tensor.strides_[i] = strides[i];
   }
+  if (!reaches_within_memory(shape, strides))
+    throw_error(Code::bad_argument, "wrap",
+                "with the strides " + list(strides) + ", " + describe(dtype, shape) +
+                    " ends further away than memory can hold",
+                "give strides in elements, not in bytes");
   tensor.settle_density();
   return tensor;
 }
@@ -210,6 +227,20 @@ Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
   Tensor tensor = *this;
   if (data_ != nullptr) tensor.data_ += static_cast<std::size_t>(first) * size_of(dtype_);
   tensor.bytes_ = bytes_of(dtype_, shape);
+  tensor.shape_ = shape;
+  return tensor;
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  if (!dense_)
+    throw_error(Code::bad_argument, "reshape", text() + " is not dense",
+                "copy it into a dense tensor first (for_each_run)");
+  if (shape.elements() != shape_.elements())
+    throw_error(Code::bad_argument, "reshape",
+                text() + " has " + std::to_string(shape_.elements()) + " elements, and " +
+                    shape.text() + " has " + std::to_string(shape.elements()),
+                "give a shape with as many elements");
+  Tensor tensor = *this;
   tensor.shape_ = shape;
   return tensor;
 }

@@ -7,6 +7,7 @@
 #include "pslib/table/entry.hpp"
 #include "pslib/table/roles.hpp"
 #include "pslib/table/service.hpp"
+#include "pslib/table/table_errors.hpp"
 #include "pslib/table_state.hpp"
 #include "weft/pslib.hpp"
 
@@ -37,11 +38,15 @@ class ServerState {
 
 /// Adds the table's name to errors of a control call: "out of memory" says little without the name.
 template <typename Make>
-static decltype(auto) make_table(const char* operation, const std::string& name, Make&& make) {
+static decltype(auto) make_table(const char* operation, const std::string& name,
+                                 const detail::ServerState& server, Make&& make) {
   try {
     return control_call(operation, std::forward<Make>(make));
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
+    const std::string prefix = fmt::format("ps/{}{}/{}/", server.name, server.roles.suffix(), name);
+    if (detail.slot.starts_with(prefix))
+      throw Error(in_words_of_tables(std::move(detail), operation, name, prefix, server.roles));
     if (detail.code != Code::exhausted || detail.message.find(name) != std::string::npos) throw;
     detail.message = fmt::format("table \"{}\": {}", name, detail.message);
     throw Error(std::move(detail));
@@ -66,7 +71,7 @@ bool ParameterServer::serves() const noexcept { return state_->roles.serves(); }
 Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
                              const TableOptions& options, Deadline deadline) {
   refuse_fork(state_->world, "table").or_throw();
-  return make_table("table", name, [&] {
+  return make_table("table", name, *state_, [&] {
     return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
                                                       name, std::move(specs), options,
                                                       state_->metrics, deadline));
@@ -76,7 +81,7 @@ Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> sp
 SparseTable ParameterServer::sparse_table(const std::string& name, const SparseOptions& options,
                                           Deadline deadline) {
   refuse_fork(state_->world, "sparse_table").or_throw();
-  return make_table("sparse_table", name, [&] {
+  return make_table("sparse_table", name, *state_, [&] {
     return SparseTable(std::make_shared<detail::SparseState>(
         state_->world, state_->roles, state_->name, name, options, state_->metrics, deadline));
   });

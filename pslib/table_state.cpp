@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "pslib/table/entry.hpp"
+#include "pslib/table/table_errors.hpp"
 
 namespace weft::pslib::detail {
 namespace {
@@ -143,7 +144,8 @@ Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline 
     insight_.waited(since);
   insight_.reached(worker_->version());
   const bool has_gone = status.code() == Code::peer_left || status.code() == Code::closed;
-  return has_gone ? with_the_dead(status) : status;
+  return in_words_of_tables(has_gone ? with_the_dead(status) : status, operation, table_.table,
+                            table_.slot_name(""), table_.roles);
 }
 
 Status TableState::with_the_dead(const Status& status) const noexcept {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/c/handles.hpp"
 #include "bindings/c/sized.hpp"
 
 using namespace weft::c;
@@ -75,6 +76,8 @@ weft::Call call_of(const char* operation, const weft_collectives& group,
 }
 
 }  // namespace
+
+weft::Plan& weft::c::plan_in(weft_plan& handle) noexcept { return handle.plan; }
 
 weft_code weft_collectives_open(weft_world* world, const weft_group* group, double timeout_seconds,
                                 weft_collectives** collectives) {

@@ -66,6 +66,18 @@ weft_code weft_group_subset(const weft_group* group, const int* places, size_t c
   });
 }
 
+weft_code weft_group_split(const weft_group* group, int colour, int key, double timeout_seconds,
+                           weft_group** part) {
+  return guarded([&] {
+    auto& out = given("split", "part", part);
+    const weft::Group& whole = given("split", "group", group).group;
+    auto result = whole.split(colour, key, deadline("split", timeout_seconds));
+    if (!result.ok()) return remember(result.status());
+    out = new weft_group{std::move(*result)};
+    return WEFT_CODE_OK;
+  });
+}
+
 weft_code weft_group_shrink(const weft_group* group, double timeout_seconds,
                             weft_group** survivors) {
   return guarded([&] {

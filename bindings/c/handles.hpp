@@ -30,6 +30,14 @@ class OpenIn {
 
 }  // namespace weft::c
 
+namespace weft::c {
+
+/// The parts of the handles of plans and messages.
+Plan& plan_in(weft_plan& handle) noexcept;
+MessageRequest& request_in(weft_message_request& handle) noexcept;
+
+}  // namespace weft::c
+
 struct weft_tensor {
   weft::Tensor tensor;
   weft_memory memory = WEFT_MEMORY_WRAPPED;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/c/handles.hpp"
 #include "bindings/c/sized.hpp"
 
 using namespace weft::c;
@@ -29,6 +30,7 @@ weft_code tell(const char* operation, const weft::MessageInfo& message, weft_mes
   known.source = message.source;
   known.tag = message.tag;
   known.bytes = message.bytes;
+  known.dtype = static_cast<weft_dtype>(message.dtype);
   write_sized(operation, "info", info, known);
   return WEFT_CODE_OK;
 }
@@ -86,6 +88,10 @@ class Gathered {
 };
 
 }  // namespace
+
+weft::MessageRequest& weft::c::request_in(weft_message_request& handle) noexcept {
+  return handle.request;
+}
 
 weft_code weft_message_send(weft_world* world, int to, uint64_t tag, const weft_tensor* tensor,
                             double timeout_seconds) {

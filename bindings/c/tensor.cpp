@@ -106,6 +106,16 @@ weft_code weft_tensor_part(const weft_tensor* tensor, int64_t first, const int64
   });
 }
 
+weft_code weft_tensor_reshape(const weft_tensor* tensor, const int64_t* dims, size_t ndims,
+                              weft_tensor** reshaped) {
+  return guarded([&] {
+    auto& out = given("reshape", "reshaped", reshaped);
+    const auto& from = given("reshape", "tensor", tensor);
+    out = new_view(from, from.tensor.reshape(shape_of("reshape", dims, ndims)));
+    return WEFT_CODE_OK;
+  });
+}
+
 weft_code weft_tensor_slice(const weft_tensor* tensor, size_t dim, int64_t first, int64_t count,
                             weft_tensor** slice) {
   return guarded([&] {

@@ -1,5 +1,6 @@
 // The wait for one of several handles.
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "bindings/c/call.hpp"
@@ -9,14 +10,13 @@ using namespace weft::c;
 
 namespace {
 
-/// The parts of handles that C++ waits for.
-template <typename Part, typename Handle>
-std::vector<Part*> parts(const char* what, Handle* const* handles, std::size_t count,
-                         Part Handle::*part) {
-  std::vector<Part*> list;
+/// The parts of handles that C++ waits for: `part` of each.
+template <typename Handle, typename PartOf>
+auto parts(const char* what, Handle* const* handles, std::size_t count, const PartOf& part) {
+  std::vector<decltype(&std::invoke(part, **handles))> list;
   list.reserve(count);
   for (Handle* const handle : given("wait_any", what, handles, count))
-    list.push_back(&(given("wait_any", what, handle).*part));
+    list.push_back(&std::invoke(part, given("wait_any", what, handle)));
   return list;
 }
 
@@ -33,9 +33,14 @@ weft_code weft_wait_any(weft_world* world, const weft_wait_set* set, double time
         parts("a request", from.requests, from.request_count, &weft_request::request);
     const auto readers =
         parts("a reader", from.readers, from.reader_count, &weft_published_reader::reader);
-    const auto result =
-        self.wait_any(weft::WaitSet{.slots = slots, .requests = requests, .readers = readers},
-                      deadline("wait_any", timeout_seconds));
+    const auto plans = parts("a plan", from.plans, from.plan_count, plan_in);
+    const auto messages = parts("a message", from.messages, from.message_count, request_in);
+    const auto result = self.wait_any(weft::WaitSet{.slots = slots,
+                                                    .requests = requests,
+                                                    .readers = readers,
+                                                    .plans = plans,
+                                                    .messages = messages},
+                                      deadline("wait_any", timeout_seconds));
     if (!result.ok()) return remember(result.status());
     out = *result;
     return WEFT_CODE_OK;

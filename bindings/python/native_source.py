@@ -105,7 +105,8 @@ static int weft_python_recv(weft_python_mailbox* box, weft_world* world, int sou
   before = box->info;
   code = (int)weft_message_recv(world, source, tag, WEFT_EXACT_TAG, tensor, timeout_seconds, &box->info);
   if (code == 0 &&
-      (box->info.source != before.source || box->info.tag != before.tag || box->info.bytes != before.bytes))
+      (box->info.source != before.source || box->info.tag != before.tag || box->info.bytes != before.bytes ||
+       box->info.dtype != before.dtype))
     return -2;
   return code;
 }

@@ -103,7 +103,7 @@ struct Call {
   Tensor in{};
   Tensor out{};
   ReduceOp op = Reduction::sum;
-  int root = -1;  ///< place in the group, from 0
+  int root = -1;  ///< a rank of the group, from 0 (Collectives::rank()), not of the world
   /// Elements of each rank's part, by place in the group; empty: all parts are equal. all_to_all:
   /// elements that this rank sends to each rank.
   std::vector<std::int64_t> counts{};
@@ -117,6 +117,9 @@ struct Call {
   /// another placement. Integers give the same result either way.
   bool deterministic = true;
 };
+
+// A `root` is a rank of the group, from 0: Collectives::rank() on that rank, not World::rank().
+// Group::place_of() gives it for a rank of the world.
 
 /// Ends on a rank when every rank of the group has entered.
 WEFT_API Call barrier();
@@ -202,6 +205,7 @@ class [[nodiscard]] WEFT_API Plan {
 
  private:
   friend class Collectives;
+  friend class World;
   Plan(std::shared_ptr<detail::CollectiveGroup> group,
        std::shared_ptr<detail::PlannedCall> call) noexcept;
   std::shared_ptr<detail::CollectiveGroup> group_;

@@ -42,6 +42,19 @@ class WEFT_API Group {
   /// given twice), closed.
   Group subset(std::span<const int> places) const;
 
+  /// The colour of a rank that is to be in no group of a split().
+  static constexpr int kNoColour = -1;
+  /// Splits this group: the members that give one `colour`, from 0 on, get the group of these, in
+  /// the order of their `key` and, of equal keys, of their places in this group. A member with
+  /// kNoColour gets the empty group. Every member calls it, and equal groups are split in the same
+  /// order on each, by one thread at a time. A member sends and receives about 2 log2 N messages.
+  ///
+  /// Errors: timeout (names a member that has not called it), peer_failed, peer_left, bad_argument
+  /// (a colour below -1; not a member), exhausted, closed (the world is gone, or the group is
+  /// empty), forked. After an error, which other members may not have seen, every member may call
+  /// it again: one that comes late to a split that others have given up takes part in their next.
+  Result<Group> split(int colour, int key = 0, Deadline deadline = {}) const noexcept;
+
   /// Agrees with the other members on the survivors: every survivor gets the same group, in the
   /// former order. Any member may call it at any time; the others answer from their progress
   /// threads. The result excludes members that have died or left, and those that a member of the

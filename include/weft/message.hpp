@@ -37,7 +37,8 @@ inline constexpr Tag kAnyTag{0, 0};
 struct MessageInfo {
   int source = -1;  ///< the sender's rank
   std::uint64_t tag = 0;
-  std::size_t bytes = 0;  ///< size of the message; the receive's tensor may be larger
+  std::size_t bytes = 0;    ///< size of the message; the receive's tensor may be larger
+  DType dtype = DType::u8;  ///< element type of the tensor that was sent
 };
 
 namespace detail {
@@ -75,6 +76,7 @@ class [[nodiscard]] WEFT_API MessageRequest {
 
  private:
   friend class detail::MessageState;
+  friend class World;
   void take(MessageRequest& other) noexcept {
     state_ = other.state_;
     operation_ = std::exchange(other.operation_, nullptr);
@@ -92,9 +94,10 @@ class [[nodiscard]] WEFT_API MessageRequest {
   Status status_;
 };
 
-/// Sends and receives between any two ranks of a world. A message is the bytes of one dense tensor
-/// and a tag; dtype and shape are not sent. A tensor without elements (shape {0}) makes an empty
-/// message; one without memory (Tensor) is Code::bad_argument.
+/// Sends and receives between any two ranks of a world. A message is the elements of one dense
+/// tensor and a tag; the shape is not sent. It is received into a tensor of the same element type,
+/// or of u8, which takes the bytes of any type. A tensor without elements (shape {0}) makes an
+/// empty message; one without memory (Tensor) is Code::bad_argument.
 ///
 /// Order: of the messages from one rank to another, a receive takes the first sent that matches,
 /// and a message goes to the first posted receive that matches it.
@@ -130,11 +133,12 @@ class WEFT_API Messages {
 
   /// Receives a message of rank `from` (or kAnySource) that matches `tag` into the first bytes of
   /// `into`. Errors: timeout (nothing was taken; by RDMA, a tensor into which a message was being
-  /// read stays lent until the NIC is done with it), mismatch (the message is larger than `into`;
-  /// it is dropped), exhausted (memory or descriptors; the message stays for the next receive),
-  /// peer_failed or peer_left (the source; with kAnySource, every other rank), bad_argument,
-  /// forked. Into a tensor on a GPU the message goes by way of host memory; if the GPU fails
-  /// (system) or its copy is late (timeout), the message is dropped.
+  /// read stays lent until the NIC is done with it), mismatch (the message is larger than `into`,
+  /// or of another element type, and the text has both; it is dropped), exhausted (memory or
+  /// descriptors; the message stays for the next receive), peer_failed or peer_left (the source;
+  /// with kAnySource, every other rank), bad_argument, forked. Into a tensor on a GPU the message
+  /// goes by way of host memory; if the GPU fails (system) or its copy is late (timeout), the
+  /// message is dropped.
   Result<MessageInfo> recv(int from, Tag tag, const Tensor& into, Deadline deadline = {}) noexcept;
   /// As recv(), without waiting. `into` is lent until the request has ended. If it lies on a GPU,
   /// calls that make progress begin and follow the copy; a wait that is too short for it leaves the

@@ -112,7 +112,7 @@ struct WEFT_API Schedule {
   float gamma = 0.1F;        ///< step, exponential
   float floor = 0.0F;        ///< linear, cosine: the final factor
 
-  /// The factor on the learning rate in update number `update`, from 1.
+  /// The factor on the learning rate in update number `update`, from 1; 0 stands for 1.
   double factor(std::uint64_t update) const noexcept;
 };
 

@@ -179,7 +179,8 @@ class WEFT_API Rendezvous {
   /// it. So does an error of the GPU (system, exhausted): the tensor has arrived, and another
   /// recv() copies it again. Errors: timeout (names key, step and sender), peer_failed, peer_left,
   /// closed, exhausted, system, bad_argument (also: this key and step are being received or were
-  /// received before), and the code that the sender gave to send_error().
+  /// received before), and the code that the sender gave to send_error(): "send_error" is the
+  /// error's operation then, so that a sent timeout differs from the end of `deadline`.
   Result<Received> recv(int from, std::string_view key, std::uint64_t step,
                         Deadline deadline = {}) noexcept;
   /// Receives several tensors at once, in as few messages as possible. The results are in the order

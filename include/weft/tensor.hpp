@@ -16,6 +16,7 @@
 
 #include "weft/api.hpp"
 #include "weft/device.hpp"
+#include "weft/float16.hpp"
 
 namespace weft {
 
@@ -29,15 +30,17 @@ WEFT_API std::size_t size_of(DType dtype) noexcept;
 
 /// A C++ type that is the element type of some DType.
 template <typename T>
-concept Element = std::same_as<T, double> || std::same_as<T, float> ||
-    std::same_as<T, std::int64_t> || std::same_as<T, std::int32_t> ||
+concept Element = std::same_as<T, double> || std::same_as<T, float> || std::same_as<T, f16> ||
+    std::same_as<T, bf16> || std::same_as<T, std::int64_t> || std::same_as<T, std::int32_t> ||
     std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
 
-/// The DType of a C++ element type. f16 and bf16 have no such type: read them as bytes.
+/// The DType of a C++ element type.
 template <Element T>
 constexpr DType dtype_of() noexcept {
   if constexpr (std::same_as<T, double>) return DType::f64;
   if constexpr (std::same_as<T, float>) return DType::f32;
+  if constexpr (std::same_as<T, f16>) return DType::f16;
+  if constexpr (std::same_as<T, bf16>) return DType::bf16;
   if constexpr (std::same_as<T, std::int64_t>) return DType::i64;
   if constexpr (std::same_as<T, std::int32_t>) return DType::i32;
   if constexpr (std::same_as<T, std::int8_t>) return DType::i8;
@@ -137,7 +140,8 @@ class WEFT_API Tensor {
   /// alive, and a put from it is staged (copied).
   static Tensor wrap(void* data, DType dtype, const Shape& shape) noexcept;
   /// The same with `strides`: for each dimension the distance between neighbours, in elements.
-  /// Throws Error(bad_argument) if a stride is negative or their number is not shape.dims().
+  /// Throws Error(bad_argument) if a stride is negative, if their number is not shape.dims(), or if
+  /// the last element lies further away than memory can hold.
   static Tensor wrap(void* data, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> strides);
   /// The same for a dense tensor in `memory`, such as what cudaMalloc() gave. The GPU is not asked.
@@ -167,8 +171,8 @@ class WEFT_API Tensor {
   const std::shared_ptr<Storage>& storage() const noexcept { return storage_; }
 
   /// The elements of a dense tensor. T is the tensor's element type, or std::uint8_t for the bytes
-  /// of any type, f16 and bf16 included. Throws Error(bad_argument) otherwise, and for a tensor in
-  /// GPU memory, whose GPU it names.
+  /// of any type. Throws Error(bad_argument) otherwise, and for a tensor in GPU memory, whose GPU
+  /// it names.
   template <Element T>
   std::span<T> as() const {
     if ((dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) || !dense_ || memory_.is_gpu())
@@ -178,6 +182,10 @@ class WEFT_API Tensor {
   /// The elements from `first` on (row-major) as a tensor of `shape` over the same memory. Throws
   /// Error(bad_argument) if they don't lie within this tensor or it is not dense.
   Tensor part(std::int64_t first, const Shape& shape) const;
+  /// All elements of a dense tensor as one of `shape`, over the same memory, which may be a GPU's.
+  /// Throws Error(bad_argument) if `shape` has another number of elements or the tensor is not
+  /// dense.
+  Tensor reshape(const Shape& shape) const;
   /// Indices `first` to `first` + `count` - 1 of dimension `dim`, over the same memory: for example
   /// columns of a matrix. Throws Error(bad_argument) if the tensor does not have them.
   Tensor slice(std::size_t dim, std::int64_t first, std::int64_t count) const;

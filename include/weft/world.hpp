@@ -24,6 +24,9 @@ class WorldState;
 struct AwaitedEnds;
 }  // namespace detail
 
+class MessageRequest;
+class Plan;
+
 /// A job without a launcher, for World::join(options). Fields that are left out are taken from the
 /// environment.
 struct JoinOptions {
@@ -40,6 +43,8 @@ struct WaitSet {
   std::span<Slot* const> slots{};
   std::span<Request* const> requests{};
   std::span<PublishedReader* const> readers{};
+  std::span<Plan* const> plans{};               ///< that were started, of one group or several
+  std::span<MessageRequest* const> messages{};  ///< what isend() and irecv() returned
 };
 
 /// This process (or, in tests, this thread) as one of size() ranks. Several worlds may live in one
@@ -154,10 +159,11 @@ class WEFT_API World {
                                Deadline deadline = {}) noexcept;
   /// Waits until one of `requests` has ended, and returns its index.
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
-  /// Waits until one of all handles of `set` is ready in the sense of the three functions above,
-  /// and returns its index: slots have the first ones, then requests, then readers. Errors:
-  /// timeout, forked, bad_argument (of all four functions: the set is empty, or has a null pointer
-  /// or an empty slot or reader).
+  /// Waits until one of all handles of `set` is ready in the sense of the three functions above, or
+  /// a plan or message has ended, and returns its index: slots have the first ones, then requests,
+  /// readers, plans, messages. Errors: timeout, forked, bad_argument (of all four functions: the
+  /// set is empty, or has a null pointer or an empty slot, reader or plan). Ranks that started
+  /// different calls in a group learn of it from Plan::wait() alone.
   Result<std::size_t> wait_any(const WaitSet& set, Deadline deadline = {}) noexcept;
 
   /// A file descriptor, owned by the world, for the user's own poll loop. It becomes readable after

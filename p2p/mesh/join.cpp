@@ -246,6 +246,21 @@ void Mesh::in_use(int rank) {
   if (leaving_) send_close(peer);
 }
 
+Status Mesh::ended_in_order(const Peer& peer, const std::string& how) const {
+  if (has_left_.load(std::memory_order_acquire))
+    return Status(ErrorDetail{.code = Code::closed,
+                              .message = "this rank has left the job (World::leave)",
+                              .hint = "make every call that needs other ranks before leave()",
+                              .rank = local_.rank});
+  return Status(ErrorDetail{.code = Code::peer_left,
+                            .message = fmt::format("rank {} (host {}, pid {}) {}", peer.rank,
+                                                   peer.host(), peer.address.pid, how),
+                            .hint = "it ended earlier than this rank expected",
+                            .rank = local_.rank,
+                            .peer = peer.rank,
+                            .host = peer.host()});
+}
+
 void Mesh::short_of(const Error& error) {
   local_.log->error(Subsystem::path, "{}", error.what());
   if (join_failed_.load()) return;

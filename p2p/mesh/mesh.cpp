@@ -113,6 +113,7 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
         return stats::WaitAbout{.operation = stats::Operation::leave,
                                 .peer = late == peers_.end() ? -1 : (*late)->rank};
       });
+  has_left_.store(true, std::memory_order_release);
   if (end == WaitEnd::ready) return {};
   return refuse(Code::timeout, [&] {
     std::vector<int> late;
@@ -150,14 +151,7 @@ Status Mesh::describe_end(const Peer& p, PeerState state) const {
   const bool failed = state == PeerState::failed;
   const bool own = p.cause < 0;
   const Peer& culprit = own ? p : peer(p.cause);
-  if (!failed && own)
-    return Status(ErrorDetail{.code = Code::peer_left,
-                              .message = fmt::format("rank {} (host {}, pid {}) {}", rank, p.host(),
-                                                     p.address.pid, how_it_failed(p)),
-                              .hint = "it ended earlier than this rank expected",
-                              .rank = local_.rank,
-                              .peer = rank,
-                              .host = p.host()});
+  if (!failed && own) return ended_in_order(p, how_it_failed(p));
   const bool knows_more = culprit.gone();
   const bool exited = knows_more ? culprit.state.load() == PeerState::left : p.cause_exit >= 0;
   const ErrorDetail why = exited || !knows_more || culprit.disconnect_status.ok()
@@ -327,7 +321,10 @@ void Mesh::fail(int rank, const Status& why) {
 }
 
 void Mesh::exclude(const Status& why) {
-  local_.log->error(Subsystem::path, "{}", why.text());
+  excluded_ = true;
+  // One line for the whole event: the rank that told of it may have had its own.
+  const int teller = why.detail().peer;
+  if (teller < 0 || !peer(teller).gone()) local_.log->error(Subsystem::path, "{}", why.text());
   for (const auto& peer : peers_)
     if (peer->rank != local_.rank) fail(peer->rank, why);
 }
@@ -359,7 +356,7 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {
   peer.state.store(state, std::memory_order_release);
   note_cause(peer);  // after the state: a thread that sees the failure finds its peer failed
   gone_.fetch_add(1, std::memory_order_release);
-  if (failed && ending_)
+  if (failed && (ending_ || excluded_))
     local_.log->debug(Subsystem::path, "rank {} {}", peer.rank, how_it_failed(peer));
   else if (failed)
     local_.log->error(Subsystem::path, "rank {} (host {}, pid {}) {}", peer.rank, peer.host(),

@@ -145,6 +145,8 @@ class Mesh final : private FabricEvents {
   Cause known(const Cause& cause) const noexcept;
   /// Throws std::bad_alloc.
   Status describe_end(const Peer& peer, PeerState state) const;
+  /// The status of a peer that left, `how`: closed, once this rank has left too.
+  Status ended_in_order(const Peer& peer, const std::string& how) const;
   void note_cause(const Peer& peer) noexcept;
   /// Called when the peer is gone and can no longer write to this rank.
   void release(Peer& peer);
@@ -159,8 +161,10 @@ class Mesh final : private FabricEvents {
   std::atomic<int> joining_{0};  ///< peers neither connected nor gone
   std::atomic<std::uint32_t> gone_{0};
   std::atomic<std::uint32_t> idle_{0};  ///< peers that have yet to connect on first use
-  bool ending_ = false;                 ///< this process is about to end; progress thread only
-  bool leaving_ = false;                ///< this rank has announced its leave; progress thread only
+  bool excluded_ = false;              ///< the others go on without this rank; progress thread only
+  bool ending_ = false;                ///< this process is about to end; progress thread only
+  bool leaving_ = false;               ///< this rank has announced its leave; progress thread only
+  std::atomic<bool> has_left_{false};  ///< this rank's leave() has ended
   std::atomic<bool> has_tails_{false};
   std::atomic<int> first_failed_{-1};
   std::atomic<int> first_exited_{-1};  ///< called exit() with a nonzero status

@@ -67,6 +67,7 @@ Arrived* IncomingRing::take() noexcept {
   arrived.tag = head.tag;
   arrived.bytes = head.bytes();
   arrived.kind = head.kind();
+  arrived.dtype = head.dtype();
   arrived.gone = false;
   taken_ = sequence;
   index_ = index_ + 1 == geometry_.cells ? 0 : index_ + 1;

@@ -23,6 +23,7 @@ struct Arrived {
   const std::byte* data = nullptr;  ///< null: the payload is offered
   Offer offer{};
   Kind kind = Kind::in_cell;
+  DType dtype = DType::u8;
   bool gone = false;            ///< released, but an earlier message of the ring is not
   Arrived* previous = nullptr;  ///< in the list of unmatched messages
   Arrived* next = nullptr;

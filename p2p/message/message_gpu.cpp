@@ -16,8 +16,9 @@ Tensor first_bytes(const Tensor& tensor, std::size_t bytes) {
   return {tensor.storage(), offset, DType::u8, shape};
 }
 
-Tensor host_bytes(const p2p::LocalRank& local, std::size_t bytes) {
-  return {p2p::make_storage(local.data, bytes), 0, DType::u8, {static_cast<std::int64_t>(bytes)}};
+/// Host memory that stands in for `tensor`.
+Tensor host_tensor(const p2p::LocalRank& local, const Tensor& tensor) {
+  return {p2p::make_storage(local.data, tensor.bytes()), 0, tensor.dtype(), tensor.shape()};
 }
 
 void count_copy(p2p::GpuCounters& counters, std::size_t bytes) noexcept {
@@ -54,11 +55,11 @@ MessageRequest MessageState::start_send_from_gpu(int to, std::uint64_t tag, cons
   request.status_ = check_gpu_tensor("send", to, tensor);
   if (!request.status_.ok()) return request;
   try {
-    const Tensor host = host_bytes(local_, tensor.bytes());
+    const Tensor host = host_tensor(local_, tensor);
     if (tensor.bytes() != 0)
-      request.status_ =
-          p2p::copy_and_wait(local_, "send", local_.data, first_bytes(tensor, tensor.bytes()), host,
-                             until.resolve(local_.waiter.default_timeout()));
+      request.status_ = p2p::copy_and_wait(
+          local_, "send", local_.data, first_bytes(tensor, tensor.bytes()),
+          first_bytes(host, tensor.bytes()), until.resolve(local_.waiter.default_timeout()));
     if (!request.status_.ok()) return request;
     request = isend_until(to, tag, host, until);
     if (OutgoingRing* const ring = outgoing_at(to); ring != nullptr && tensor.bytes() != 0)
@@ -73,7 +74,7 @@ Result<MessageInfo> MessageState::recv_to_gpu(int from, const Tag& tag, const Te
                                               Deadline until) noexcept {
   if (Status status = check_gpu_tensor("recv", from, into); !status.ok()) return status;
   try {
-    const Tensor host = host_bytes(local_, into.bytes());
+    const Tensor host = host_tensor(local_, into);
     Result<MessageInfo> received = recv(from, tag, host, until);
     if (!received.ok() || received->bytes == 0) return received;
     Status copied =
@@ -93,7 +94,7 @@ MessageRequest MessageState::irecv_to_gpu(int from, const Tag& tag, const Tensor
   request.status_ = check_gpu_tensor("recv", from, into);
   if (!request.status_.ok()) return request;
   try {
-    const Tensor host = host_bytes(local_, into.bytes());
+    const Tensor host = host_tensor(local_, into);
     post(request, find_kept(from, tag), from, tag, host, into);
   } catch (...) {
     request.status_ = caught_status();

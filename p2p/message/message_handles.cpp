@@ -1,4 +1,6 @@
 // The public handles of messages; each forwards to the rank's MessageState.
+#include "base/fail.hpp"
+#include "base/given_deadline.hpp"
 #include "p2p/message/message_state.hpp"
 
 namespace weft {
@@ -21,7 +23,7 @@ Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
   }
   if (state_->forked()) return state_->fork_refusal("wait");
   const auto owner = state_->acquire();
-  return state_->wait(*this, deadline);
+  return hinted_for(deadline, state_->wait(*this, deadline));
 }
 Status MessageRequest::cancel() noexcept {
   if (operation_ == nullptr) return status_;
@@ -34,7 +36,7 @@ Status Messages::send(int to, std::uint64_t tag, const Tensor& tensor, Deadline 
   if (state_->forked()) [[unlikely]]
     return state_->fork_refusal("send");
   const auto owner = state_->acquire();
-  return state_->send(to, tag, tensor, deadline);
+  return hinted_for(deadline, state_->send(to, tag, tensor, deadline));
 }
 
 MessageRequest Messages::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
@@ -49,7 +51,7 @@ Result<MessageInfo> Messages::recv(int from, Tag tag, const Tensor& into,
   if (state_->forked()) [[unlikely]]
     return state_->fork_refusal("recv");
   const auto owner = state_->acquire();
-  return state_->recv(from, tag, into, deadline);
+  return hinted_for(deadline, state_->recv(from, tag, into, deadline));
 }
 
 MessageRequest Messages::irecv(int from, Tag tag, const Tensor& into) noexcept {
@@ -66,14 +68,17 @@ Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& 
   MessageRequest sending = isend(to, tag, tensor);
   Result<MessageInfo> received = recv(from, from_tag, into, until);
   const Result<MessageInfo> sent = sending.wait(until);
-  if (received.ok() && !sent.ok()) return sent.status();
-  return received;
+  const Status& failed = received.ok() ? sent.status() : received.status();
+  if (failed.ok()) [[likely]]
+    return received;
+  return hinted_for(deadline,
+                    altered(failed, [](ErrorDetail& detail) { detail.operation = "sendrecv"; }));
 }
 
 Result<MessageInfo> Messages::probe(int from, Tag tag, Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("probe");
   const auto owner = state_->acquire();
-  return state_->probe(from, tag, deadline);
+  return hinted_for(deadline, state_->probe(from, tag, deadline));
 }
 
 std::optional<MessageInfo> Messages::iprobe(int from, Tag tag) noexcept {
@@ -85,14 +90,14 @@ std::optional<MessageInfo> Messages::iprobe(int from, Tag tag) noexcept {
 Status Messages::wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("wait_all");
   const auto owner = state_->acquire();
-  return state_->wait_all(requests, deadline);
+  return hinted_for(deadline, state_->wait_all(requests, deadline));
 }
 
 Result<std::size_t> Messages::wait_any(std::span<MessageRequest> requests,
                                        Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("wait_any");
   const auto owner = state_->acquire();
-  return state_->wait_any(requests, deadline);
+  return hinted_for(deadline, state_->wait_any(requests, deadline));
 }
 
 }  // namespace weft

@@ -25,7 +25,7 @@ void clear(p2p::Reading* reading) noexcept {
 
 void MessageState::accept(IncomingRing& ring, Arrived& arrived,
                           MessageOperation& receive) noexcept {
-  receive.info = {ring.peer().rank, arrived.tag, arrived.bytes};
+  receive.info = {ring.peer().rank, arrived.tag, arrived.bytes, arrived.dtype};
   if (is_at_hand(arrived, receive.tensor)) {
     const Result<MessageInfo> result = deliver(ring, arrived, receive.tensor);
     if (!result.ok()) receive.status = result.status();

@@ -158,24 +158,28 @@ MessageState::Found MessageState::find_kept(int from, const Tag& tag) const noex
 
 Result<MessageInfo> MessageState::deliver(IncomingRing& ring, Arrived& arrived,
                                           const Tensor& into) noexcept {
-  const MessageInfo info{ring.peer().rank, arrived.tag, arrived.bytes};
-  if (arrived.bytes > into.bytes()) [[unlikely]]
-    return too_large(ring, arrived, into);
+  const MessageInfo info{ring.peer().rank, arrived.tag, arrived.bytes, arrived.dtype};
+  if (!fits(arrived, into)) [[unlikely]]
+    return drop_unfit(ring, arrived, into);
   ring.copy_out(arrived, into.data());
   return info;
 }
 
-Result<MessageInfo> MessageState::too_large(IncomingRing& ring, Arrived& arrived,
-                                            const Tensor& into) noexcept {
+Result<MessageInfo> MessageState::drop_unfit(IncomingRing& ring, Arrived& arrived,
+                                             const Tensor& into) noexcept {
   const int from = ring.peer().rank;
+  const bool is_large = arrived.bytes > into.bytes();
   Status status =
       failure(Code::mismatch, "recv", from, text_or_empty([&] {
                 return fmt::format(
-                    "{}'s message of {} bytes (tag {}) is larger than the tensor to receive it, {} "
-                    "of {} bytes; the message is dropped",
-                    source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes());
+                    "{}'s message of {} elements, {} bytes (tag {}), {} the tensor "
+                    "to receive it, {} of {} bytes; the message is dropped",
+                    source_text(from), name(arrived.dtype), arrived.bytes, arrived.tag,
+                    is_large ? "is larger than" : "does not fit", into.text(), into.bytes());
               }),
-              "probe() returns the size of the next message");
+              is_large ? "probe() returns the size of the next message"
+                       : "receive into a tensor of that element type, or of u8 for the bytes; "
+                         "probe() returns the type");
   if (arrived.data == nullptr) ring.acknowledge(arrived);
   ring.release(arrived);
   return status;
@@ -220,6 +224,11 @@ void MessageState::fail_posted(int from, const Status& why) noexcept {
   }
 }
 
+MessageInfo MessageState::info_of(const Found& found) noexcept {
+  const Arrived& arrived = *found.arrived;
+  return {found.ring->peer().rank, arrived.tag, arrived.bytes, arrived.dtype};
+}
+
 Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadline) noexcept {
   if (Status status = check("probe", from == kAnySource ? local_.rank : from); !status.ok())
     return status;
@@ -233,9 +242,9 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
     return !none.ok();
   };
   const WaitEnd end = wait_until(ready, deadline);
-  if (found.arrived != nullptr)
-    return MessageInfo{found.ring->peer().rank, found.arrived->tag, found.arrived->bytes};
-  if (end == WaitEnd::ready) return none;
+  if (found.arrived != nullptr) return info_of(found);
+  if (end == WaitEnd::ready)
+    return altered(none, [](ErrorDetail& detail) { detail.operation = "probe"; });
   return failure(Code::timeout, "probe", from,
                  formatted("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
                            tag.value, tag.mask, suspicion(from)),
@@ -248,7 +257,7 @@ std::optional<MessageInfo> MessageState::iprobe(int from, const Tag& tag) noexce
   progress();
   const Found found = find_kept(from, tag);
   if (found.arrived == nullptr) return std::nullopt;
-  return MessageInfo{found.ring->peer().rank, found.arrived->tag, found.arrived->bytes};
+  return info_of(found);
 }
 
 void MessageState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {

@@ -49,9 +49,9 @@ MessageRequest MessageState::isend_until(int to, std::uint64_t tag, const Tensor
     OutgoingRing* const outgoing = outgoing_at(to);
     if (outgoing != nullptr && outgoing->is_open() && !outgoing->peer().gone() &&
         !stopped_.load(std::memory_order_relaxed) &&
-        outgoing->send(tag, tensor.data(), tensor.bytes()) == OutgoingRing::Sent::yes) [[likely]] {
+        outgoing->send(tag, tensor) == OutgoingRing::Sent::yes) [[likely]] {
       MessageRequest request;
-      request.info_ = {local_.rank, tag, tensor.bytes()};
+      request.info_ = {local_.rank, tag, tensor.bytes(), tensor.dtype()};
       return request;
     }
   }
@@ -77,7 +77,7 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
       ring.listed = true;
     }
     MessageOperation& operation = take_operation(to, Tag(tag), tensor);
-    operation.info = {local_.rank, tag, tensor.bytes()};
+    operation.info = {local_.rank, tag, tensor.bytes(), tensor.dtype()};
     ring.queue(operation);
     request.state_ = this;
     request.operation_ = &operation;

@@ -123,15 +123,21 @@ class MessageState final : public p2p::Progressable {
                                    Deadline deadline) noexcept;
   bool take(IncomingRing& ring) noexcept;
   Found find_kept(int from, const Tag& tag) const noexcept;
+  static MessageInfo info_of(const Found& found) noexcept;
   /// Makes the receive of a request, for the message found or for one that is to come.
   void post(MessageRequest& request, const Found& found, int from, const Tag& tag,
             const Tensor& into, const Tensor& on_gpu) noexcept;
-  /// True if the message ends its receive at once: its payload lies in the ring, or is too large.
+  /// Whether a message can be received into `into`: its size and element type.
+  static bool fits(const Arrived& arrived, const Tensor& into) noexcept {
+    return arrived.bytes <= into.bytes() &&
+           (arrived.dtype == into.dtype() || into.dtype() == DType::u8);
+  }
+  /// True if the message ends its receive at once: its payload lies in the ring, or does not fit.
   static bool is_at_hand(const Arrived& arrived, const Tensor& into) noexcept {
-    return arrived.data != nullptr || arrived.bytes > into.bytes();
+    return arrived.data != nullptr || !fits(arrived, into);
   }
   Result<MessageInfo> deliver(IncomingRing& ring, Arrived& arrived, const Tensor& into) noexcept;
-  Result<MessageInfo> too_large(IncomingRing& ring, Arrived& arrived, const Tensor& into) noexcept;
+  Result<MessageInfo> drop_unfit(IncomingRing& ring, Arrived& arrived, const Tensor& into) noexcept;
   Result<MessageInfo> recv_offered(IncomingRing& ring, Arrived& arrived, const Tensor& into,
                                    Deadline deadline) noexcept;
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/atomic_stage.hpp"
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/reading.hpp"
@@ -29,7 +30,7 @@ struct MessageOperation {
     ended
   };
 
-  Stage stage = Stage::free;
+  AtomicStage<Stage> stage = Stage::free;
   bool detached = false;  ///< its request is gone: free the operation when it ends
   int peer = -1;          ///< kAnySource is possible for a receive
   Tag tag = kAnyTag;

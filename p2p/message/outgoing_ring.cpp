@@ -85,18 +85,19 @@ bool OutgoingRing::open() noexcept {
   return true;
 }
 
-OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const std::byte* data,
-                                      std::size_t bytes) noexcept {
-  return emit(bytes <= Cell::kPayload ? Kind::in_cell : Kind::in_long, tag, bytes, {data, bytes});
+OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const Tensor& tensor) noexcept {
+  return emit(tensor.bytes() <= Cell::kPayload ? Kind::in_cell : Kind::in_long, tag, tensor,
+              {tensor.data(), tensor.bytes()});
 }
 
-OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
+OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, const Tensor& tensor,
                                       std::span<const std::byte> payload) noexcept {
   if (!cursor_.cell_is_free(words().credit)) return Sent::no_room;
   const bool is_long = kind == Kind::in_long;
   if (is_long && !cursor_.long_is_free(words().credit)) return Sent::no_room;
   const std::uint64_t sequence = cursor_.sent() + 1;
-  const Head head{.sequence = sequence, .tag = tag, .size = Head::pack(kind, size)};
+  const std::uint64_t size = tensor.bytes();
+  const Head head{.sequence = sequence, .tag = tag, .size = Head::pack(kind, tensor.dtype(), size)};
   if (direct_ != nullptr) [[likely]] {
     Cell& cell = reinterpret_cast<Cell*>(direct_)[cursor_.cell()];
     if (is_long) {
@@ -174,7 +175,7 @@ bool OutgoingRing::has_completed() noexcept {
 OutgoingRing::Sent OutgoingRing::send_queued(Operation& operation) noexcept {
   const Tensor& tensor = operation.tensor;
   if (tensor.bytes() <= Geometry::kLongPayload) {
-    const Sent sent = send(operation.tag.value, tensor.data(), tensor.bytes());
+    const Sent sent = send(operation.tag.value, tensor);
     // All long buffers are in use. Offer the message instead, so that messages behind it need not
     // wait.
     if (sent != Sent::no_room || tensor.bytes() <= Cell::kPayload || held_up_) return sent;
@@ -191,7 +192,7 @@ OutgoingRing::Sent OutgoingRing::offer(Operation& operation) noexcept {
     return Sent::yes;  // it ended with an error
   }
   const Offer offer{.offset = ref.offset, .chunk = ref.chunk, .ack = word};
-  const Sent sent = emit(Kind::offered, operation.tag.value, operation.tensor.bytes(),
+  const Sent sent = emit(Kind::offered, operation.tag.value, operation.tensor,
                          std::as_bytes(std::span(&offer, 1)));
   if (sent != Sent::yes) return sent;
   operation.stage = Operation::Stage::offered;

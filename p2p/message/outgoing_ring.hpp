@@ -44,9 +44,9 @@ class OutgoingRing {
   std::uint64_t sent() const noexcept { return cursor_.sent(); }
 
   enum class Sent : std::uint8_t { yes, no_room, failed };
-  /// Sends at most Geometry::kLongPayload bytes; `data` is copied before the return. On `failed`
-  /// see failure().
-  Sent send(std::uint64_t tag, const std::byte* data, std::size_t bytes) noexcept;
+  /// Sends a tensor in host memory of at most Geometry::kLongPayload bytes, which are copied before
+  /// the return. On `failed` see failure().
+  Sent send(std::uint64_t tag, const Tensor& tensor) noexcept;
   /// The error that broke the path, after which nothing is sent; ok if none.
   const Status& failure() const noexcept { return failure_; }
 
@@ -108,8 +108,8 @@ class OutgoingRing {
   bool open() noexcept;
   /// True if the staging memory of put `posted` may be reused; records a failure of that put.
   bool has_ended(std::uint64_t& posted) noexcept;
-  /// Sends one message: its head, and `payload` behind it.
-  Sent emit(Kind kind, std::uint64_t tag, std::uint64_t size,
+  /// Sends one message, that of `tensor`: its head, and `payload` behind it.
+  Sent emit(Kind kind, std::uint64_t tag, const Tensor& tensor,
             std::span<const std::byte> payload) noexcept;
   Sent put(const Head& head, std::span<const std::byte> payload) noexcept;
   Sent send_queued(Operation& operation) noexcept;

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/tensor_checks.hpp"
 #include "p2p/transport/fabric.hpp"
+#include "weft/tensor.hpp"
 
 namespace weft::p2p::message {
 
@@ -19,17 +21,21 @@ enum class Kind : std::uint8_t {
 /// Precedes every payload.
 struct Head {
   static constexpr unsigned kKindShift = 56;
+  static constexpr unsigned kDTypeShift = 52;
 
   std::uint64_t sequence = 0;  ///< as the cell's word: tells this head from an older one
   std::uint64_t tag = 0;
-  std::uint64_t size = 0;  ///< bytes of the payload; Kind in the top byte
+  /// Bytes of the payload, which no memory has 2^52 of; above them 4 bits of DType and 8 of Kind.
+  std::uint64_t size = 0;
 
-  static constexpr std::uint64_t pack(Kind kind, std::uint64_t bytes) noexcept {
-    return static_cast<std::uint64_t>(kind) << kKindShift | bytes;
+  static constexpr std::uint64_t pack(Kind kind, DType dtype, std::uint64_t bytes) noexcept {
+    return static_cast<std::uint64_t>(kind) << kKindShift |
+           (static_cast<std::uint64_t>(dtype) & 0xfU) << kDTypeShift | bytes;
   }
   constexpr Kind kind() const noexcept { return static_cast<Kind>(size >> kKindShift); }
+  constexpr DType dtype() const noexcept { return static_cast<DType>(size >> kDTypeShift & 0xf); }
   constexpr std::uint64_t bytes() const noexcept {
-    return size & ((std::uint64_t{1} << kKindShift) - 1);
+    return size & ((std::uint64_t{1} << kDTypeShift) - 1);
   }
 };
 static_assert(sizeof(Head) == 24);
@@ -86,6 +92,7 @@ constexpr const char* fault_of(const Head& head, std::uint64_t sequence, Place p
   const bool in_long = place == Place::long_buffer;
   if (head.sequence != sequence || (in_long && head.kind() != Kind::in_long))
     return "a message without a head";
+  if (!is_dtype(head.dtype())) return "a message of no element type";
   if (!in_long && head.kind() == Kind::offered) return nullptr;
   if (!in_long && head.kind() != Kind::in_cell) return "a message of no kind";
   const std::size_t room = in_long ? Geometry::kLongPayload : Cell::kPayload;

@@ -242,9 +242,9 @@ void ReceiverEnd::on_error(const RequestId& id, const ErrorAnswer& answer) {
     requests_.release(*item, false);
     return;
   }
-  item->failure =
-      session_.failure(answer.code, "recv", at(*item), std::string(answer.text),
-                       formatted("rank {} reported this; look at its output", session_.peer.rank));
+  item->failure = session_.failure(
+      answer.code, "send_error", at(*item), std::string(answer.text),
+      formatted("rank {} sent this error; look at its output", session_.peer.rank));
   item->ended.store(true, std::memory_order_release);
 }
 
@@ -263,7 +263,7 @@ Result<Received> ReceiverEnd::finish(const KeyStep& at, Ticket& ticket) {
                             formatted("{} requests to rank {} (host {}) are not answered{}",
                                       requests_.live(), session_.peer.rank, session_.peer.host(),
                                       session_.mesh.suspicion(session_.peer.rank)),
-                            "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
+                            "receive fewer at once; a longer deadline: WEFT_TIMEOUT");
   }
   Item& item = *ticket.item;
   if (item.done()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/given_deadline.hpp"
 #include "p2p/rendezvous/rendezvous_state.hpp"
 #include "p2p/rendezvous/rendezvous_table.hpp"
 #include "weft/rendezvous.hpp"
@@ -99,13 +100,16 @@ bool Rendezvous::ready(int from, std::string_view key, std::uint64_t step) noexc
 Result<Received> Rendezvous::recv(int from, std::string_view key, std::uint64_t step,
                                   Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("recv");
-  return state_->recv(from, {key, step}, deadline);
+  return hinted_for(deadline, state_->recv(from, {key, step}, deadline));
 }
 std::vector<Result<Received>> Rendezvous::recv(int from, std::span<const KeyStep> wanted,
                                                Deadline deadline) {
   return control_call("recv", [&]() -> std::vector<Result<Received>> {
     if (state_->forked()) return {wanted.size(), state_->fork_refusal("recv")};
-    return state_->recv(from, wanted, deadline);
+    std::vector<Result<Received>> all = state_->recv(from, wanted, deadline);
+    for (Result<Received>& one : all)
+      if (!one.ok()) one = hinted_for(deadline, one.status());
+    return all;
   });
 }
 Status Rendezvous::cancel(int from, std::string_view key, std::uint64_t step) noexcept {

@@ -8,6 +8,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/given_deadline.hpp"
 #include "p2p/signal/signal_failure.hpp"
 
 namespace weft::detail {
@@ -130,7 +131,7 @@ Result<std::uint64_t> ExposedSignals::wait_at_least(const SignalState& signal, s
                                                 adders(signal, peer));
                            }),
                            "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT");
-  return altered(why, [&](ErrorDetail& detail) {
+  return altered(hinted_for(deadline, why), [&](ErrorDetail& detail) {
     detail.operation = "wait_at_least";
     detail.slot = signal.name;
     if (peer >= 0) detail.peer = peer;

@@ -7,6 +7,7 @@
 namespace weft::pslib {
 
 double Schedule::factor(std::uint64_t update) const noexcept {
+  update = std::max<std::uint64_t>(update, 1);  // there is no update before the first
   if (update <= warmup) return static_cast<double>(update) / static_cast<double>(warmup);
   const std::uint64_t done = update - warmup - 1;
   const double periods = static_cast<double>(done) / static_cast<double>(period);

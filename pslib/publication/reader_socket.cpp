@@ -48,7 +48,7 @@ void ReaderState::wait_or_fail(ssize_t got, Deadline deadline) {
 }
 
 void ReaderState::fail_late() {
-  constexpr const char* kGoOn = "the next pull goes on from here; WEFT_TIMEOUT";
+  constexpr const char* kGoOn = "the next pull goes on from here, by a longer deadline";
   if (others_)
     fail(Code::timeout,
          fmt::format("nothing was published under this name; its publications: {}",

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "pslib/table/table_errors.hpp"
 
 namespace weft::pslib {
 
@@ -44,12 +45,15 @@ Status SparseWorker::run(const SparseCall& call, Deadline deadline) noexcept {
   try {
     if (lost_ >= 0) return name_the_lost();
     if (interrupted_.operation[0] == '\0') {
-      if (Status status = settle(deadline); !status) return status;
+      if (Status status = settle(deadline); !status)
+        return in_words_of_tables(std::move(status), call.operation, table_.table,
+                                  table_.slot_name(""), table_.roles);
       begin(call);
     }
     Status status = go_on(call, deadline);
     if (status) interrupted_ = {};
-    return status;
+    return in_words_of_tables(std::move(status), call.operation, table_.table, table_.slot_name(""),
+                              table_.roles);
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [&] {
       return error_detail(Code::exhausted, call.operation,

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/fail.hpp"
+#include "base/given_deadline.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/gpu_call.hpp"
@@ -168,7 +169,7 @@ Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
                          .hint = "call start() first",
                          .rank = local_.rank};
     });
-  return await(call, deadline);
+  return hinted_for(deadline, await(call, deadline));
 }
 
 Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
@@ -217,10 +218,14 @@ Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline d
   if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
   const auto owner = acquire();
   const Status begun = enqueue(call);
-  return begun.ok() ? await(*call, deadline) : begun;
+  return begun.ok() ? hinted_for(deadline, await(*call, deadline)) : begun;
 }
 
 Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
+  return hinted_for(deadline, make_and_run(call, deadline));
+}
+
+Status CollectiveGroup::make_and_run(const Call& call, Deadline deadline) noexcept {
   try {
     if (local_.forked()) return local_.fork_refusal(name(call.kind));
     if (GpuCall::is_needed(call)) [[unlikely]]

@@ -56,6 +56,11 @@ class CollectiveGroup : public p2p::Progressable {
   Status start(const std::shared_ptr<PlannedCall>& call) noexcept;
   /// True if the call has ended.
   bool test(PlannedCall& call) noexcept;
+  /// True if test() may end the call where nothing else does: a member is gone, the group has
+  /// failed, or the call's output is copied to a GPU. Any thread.
+  bool wants_test(const PlannedCall& call) const noexcept {
+    return failed() || mesh_.gone_count() != 0 || call.stage == PlannedCall::Stage::taking;
+  }
   Status wait(PlannedCall& call, Deadline deadline) noexcept;
   /// start() and wait().
   Status run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept;
@@ -156,6 +161,7 @@ class CollectiveGroup : public p2p::Progressable {
   // Parts of the functions above that require ownership of the group (acquire()).
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
+  Status make_and_run(const Call& call, Deadline deadline) noexcept;
   // Calls on tensors on a GPU (gpu_plan.cpp).
   /// Begins to copy a plan's input, if it has one there.
   Status begin_to_bring(PlannedCall& call) noexcept;

@@ -117,9 +117,7 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
     return ErrorDetail{.code = Code::timeout,
                        .operation = call.task.signature.text(),
                        .message = fmt::format("call {} of the group: {}", first.number, why),
-                       .hint =
-                           "look at what that rank is doing; raise the deadline with "
-                           "WEFT_TIMEOUT",
+                       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
                        .rank = local_.rank,
                        .peer = rank,
                        .host = rank < 0 ? std::string() : mesh_.peer(rank).host()};

@@ -50,12 +50,13 @@ bool opens_by_rounds(const CollectiveGroup& group) noexcept { return group.area(
 }  // namespace
 
 std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> ranks,
-                                                       Deadline deadline) {
+                                                       Deadline deadline, Purpose purpose) {
   check(ranks);
+  const std::uint64_t list = list_of(ranks, purpose);
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   Status first;  // in the groups after it other ranks are late too, so it tells most
   for (;;) {
-    const std::shared_ptr<CollectiveGroup> group = enter(ranks);
+    const std::shared_ptr<CollectiveGroup> group = enter(ranks, purpose);
     std::vector<p2p::MemoryRef> areas;
     Choices choices;
     const p2p::WaitEnd end = await_members(group->id(), ranks, areas, choices, until);
@@ -63,7 +64,7 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
       try {
         group->meet(areas, choices, until);
       } catch (const Error& error) {
-        give_up(ranks, number_of(*group), error.status());
+        give_up(ranks, list, number_of(*group), error.status());
         group->close();
         throw;
       }
@@ -71,15 +72,16 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
     }
     const bool goes_on = end == p2p::WaitEnd::broken && was_left_early(group->id());
     const Status why = nobody(group->id(), ranks, end);
-    give_up(ranks, number_of(*group), why);
+    give_up(ranks, list, number_of(*group), why);
     close(*group);
     if (first.ok() || why.code() != Code::timeout) first = why;
     if (!goes_on || until.passed()) throw Error(first);
   }
 }
 
-std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ranks) {
-  const std::uint64_t list = list_id(ranks);
+std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ranks,
+                                                        Purpose purpose) {
+  const std::uint64_t list = list_of(ranks, purpose);
   std::uint64_t first = 0;
   std::uint64_t nth = 0;
   {
@@ -89,19 +91,20 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ran
     Group& known = groups_[group_id(list, nth)];  // its messages would now be taken for late ones
     known.list = list;
     known.nth = nth;
+    known.purpose = purpose;
     opened_[list] = nth + 1;
   }
   const Status timeout(ErrorDetail{.code = Code::timeout});
-  for (; first < nth; ++first) give_up(ranks, first, timeout);
+  for (; first < nth; ++first) give_up(ranks, list, first, timeout);
   const std::uint64_t id = group_id(list, nth);
   std::shared_ptr<CollectiveGroup> group;
   p2p::OwnedBlock directory;
   try {
-    group = make({ranks.begin(), ranks.end()}, id);
+    group = make({ranks.begin(), ranks.end()}, id, purpose);
     directory = make_directory(*group);
   } catch (...) {
     give_up(
-        ranks, nth,
+        ranks, list, nth,
         Status(ErrorDetail{
             .code = Code::exhausted, .message = "no memory for the group", .peer = local_.rank}));
     const std::lock_guard lock(mutex_);
@@ -154,10 +157,9 @@ std::uint64_t CollectiveTable::pass_over(std::span<const int> ranks, std::uint64
   }
 }
 
-void CollectiveTable::give_up(std::span<const int> ranks, std::uint64_t nth,
+void CollectiveTable::give_up(std::span<const int> ranks, std::uint64_t list, std::uint64_t nth,
                               const Status& why) noexcept {
   try {
-    const std::uint64_t list = list_id(ranks);
     CollectiveMessage message{.what = CollectiveMessage::What::gave_up,
                               .group = group_id(list, nth),
                               .peer = why.detail().peer,
@@ -359,12 +361,13 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
     } else {
       detail.peer = missing_rank(group);
     }
+    const char* const act = group.purpose == Purpose::split ? "split" : "opened";
     detail.code = Code::timeout;
     detail.host = mesh_.peer(std::max(0, detail.peer)).host();
     detail.message =
         detail.peer < 0
-            ? fmt::format("a rank has not opened the group of ranks {}", text_of(ranks))
-            : fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer,
+            ? fmt::format("a rank has not {} the group of ranks {}", act, text_of(ranks))
+            : fmt::format("rank {} has not {} the group of ranks {}{}{}", detail.peer, act,
                           text_of(ranks), elsewhere(detail.peer), mesh_.suspicion(detail.peer));
     if (!group.given_up.ok())
       detail.message += fmt::format("; rank {} waits no longer", group.given_up.detail().rank);
@@ -382,16 +385,6 @@ bool CollectiveTable::cannot_open(const Group& group) {
 bool CollectiveTable::cannot_open(std::uint64_t id) noexcept {
   const std::lock_guard lock(mutex_);
   return cannot_open(groups_[id]);
-}
-
-std::string CollectiveTable::elsewhere(int rank) const {
-  // Prefers a group that the rank has not given up.
-  for (const bool given_up : {false, true})
-    for (const auto& [id, group] : groups_)
-      if (group.here == nullptr && group.areas.contains(rank) &&
-          group.closed.contains(rank) == given_up)
-        return fmt::format(", but one of ranks {}", group.ranks);
-  return {};
 }
 
 }  // namespace weft::detail

@@ -48,10 +48,35 @@ void CollectiveTable::check(std::span<const int> ranks) const {
         .rank = local_.rank});
 }
 
-std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, std::uint64_t id) {
-  const bool one_host = std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
-    return mesh_.peer(rank).fabric->kind() == p2p::FabricKind::shm;
-  });
+std::uint64_t CollectiveTable::list_of(std::span<const int> ranks, Purpose purpose) noexcept {
+  const std::uint64_t list = list_id(ranks);
+  return purpose == Purpose::calls ? list : mixed_id(list, static_cast<std::uint64_t>(purpose));
+}
+
+void CollectiveTable::join_words(std::span<const int> ranks, std::span<std::int64_t> words,
+                                 Deadline deadline) {
+  if (ranks.size() < 2) return;
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const std::shared_ptr<CollectiveGroup> group = open(ranks, until, Purpose::split);
+  const Tensor tensor =
+      Tensor::wrap(words.data(), DType::i64, {static_cast<std::int64_t>(words.size())});
+  // By any other algorithm a rank may send a message to each of the others.
+  const Status status = group->run_once({.kind = CollectiveKind::all_reduce,
+                                         .in = tensor,
+                                         .out = tensor,
+                                         .op = Reduction::bit_or,
+                                         .algorithm = Algorithm::doubling},
+                                        until);
+  group->close();
+  status.or_throw();
+}
+
+std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, std::uint64_t id,
+                                                       Purpose purpose) {
+  const bool one_host =
+      purpose == Purpose::calls && std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
+        return mesh_.peer(rank).fabric->kind() == p2p::FabricKind::shm;
+      });
   if (one_host)
     return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id, numa_node_);
   return std::make_shared<SlotGroup>(local_, mesh_, *this, slots_, std::move(ranks), id);
@@ -133,6 +158,16 @@ CollectiveTable::Group* CollectiveTable::find(const CollectiveMessage& message) 
   const auto opened = opened_.find(message.list);
   if (opened != opened_.end() && message.number < opened->second) return nullptr;  // it is over
   return &groups_[message.group];
+}
+
+std::string CollectiveTable::elsewhere(int rank) const {
+  // Prefers a group that the rank has not given up.
+  for (const bool given_up : {false, true})
+    for (const auto& [id, group] : groups_)
+      if (group.here == nullptr && group.areas.contains(rank) &&
+          group.closed.contains(rank) == given_up)
+        return fmt::format(", but one of ranks {}", group.ranks);
+  return {};
 }
 
 void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {

@@ -32,8 +32,19 @@ class CollectiveTable {
   /// Sets the NUMA node of this rank; -1: none. Call before the first group.
   void settle_in(int numa_node) noexcept { numa_node_ = numa_node; }
 
+  /// The use that a group is opened for. Groups of the same ranks are told apart by their order
+  /// among those of one purpose.
+  enum class Purpose : std::uint8_t {
+    calls,  ///< the application's
+    split   ///< one exchange of a few words: by slots, within a host too
+  };
+
   // Any application thread.
-  std::shared_ptr<CollectiveGroup> open(std::span<const int> ranks, Deadline deadline);
+  std::shared_ptr<CollectiveGroup> open(std::span<const int> ranks, Deadline deadline,
+                                        Purpose purpose = Purpose::calls);
+  /// Gives every rank the bitwise "or" of all ranks' `words`, of which each has as many, by
+  /// about 2 log2 N messages of each rank. Throws Error: as open() and Collectives::run().
+  void join_words(std::span<const int> ranks, std::span<std::int64_t> words, Deadline deadline);
   /// Closes the group. Its area stays allocated until no rank reads from it any more.
   void close(CollectiveGroup& group) noexcept;
   /// Sends `message` to every member except this rank.
@@ -54,6 +65,7 @@ class CollectiveTable {
     int nonsense_from = -1;  ///< the rank that sent invalid choices when it opened the group
     std::uint64_t list = 0;
     std::uint64_t nth = 0;
+    Purpose purpose = Purpose::calls;
     // Within a host, if the group is large.
     p2p::OwnedBlock directory;         ///< of the first rank: where all areas lie, by place
     p2p::MemoryRef directory_place{};  ///< once all have come
@@ -73,19 +85,21 @@ class CollectiveTable {
     int to = -1;
     CollectiveMessage message;
   };
-  std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id);
+  std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id, Purpose purpose);
+  static std::uint64_t list_of(std::span<const int> ranks, Purpose purpose) noexcept;
   /// This rank's choices for a group of `ranks`.
   Choices choices_of(std::span<const int> ranks) const;
   bool all_met(std::uint64_t id, std::span<const int> ranks, std::vector<p2p::MemoryRef>& areas,
                Choices& choices) noexcept;
 
   /// Makes the next group of these ranks that nobody has given up, and tells its members.
-  std::shared_ptr<CollectiveGroup> enter(std::span<const int> ranks);
+  std::shared_ptr<CollectiveGroup> enter(std::span<const int> ranks, Purpose purpose);
   /// The number of the first group from `nth` on that no member has given up, or that a lost member
   /// has failed. Forgets those before it. Requires `mutex_`.
   std::uint64_t pass_over(std::span<const int> ranks, std::uint64_t list, std::uint64_t nth);
-  /// Tells members that this rank does not open the `nth` group.
-  void give_up(std::span<const int> ranks, std::uint64_t nth, const Status& why) noexcept;
+  /// Tells members that this rank does not open the `nth` group of `list`.
+  void give_up(std::span<const int> ranks, std::uint64_t list, std::uint64_t nth,
+               const Status& why) noexcept;
   std::uint64_t number_of(const CollectiveGroup& group);
   /// True if a member's deadline has passed.
   bool was_left_early(std::uint64_t id);

@@ -82,7 +82,7 @@ void HostGroup::throw_unknown(const p2p::Peer& peer) const {
     detail.code = Code::timeout;
     detail.message = fmt::format("rank {} opens the group in memory that it has not told of yet{}",
                                  peer.rank, mesh_.suspicion(peer.rank));
-    detail.hint = "a longer deadline: WEFT_TIMEOUT";
+    detail.hint = "give it a longer deadline";
     detail.peer = peer.rank;
     detail.host = peer.host();
   }

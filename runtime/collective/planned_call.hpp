@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/atomic_stage.hpp"
 #include "p2p/memory/arena.hpp"
 #include "runtime/collective/gpu_call.hpp"
 #include "runtime/collective/group_area.hpp"
@@ -67,7 +68,7 @@ struct PlannedCall {
   WithinHost within;
   BetweenHosts between;
 
-  Stage stage = Stage::idle;
+  AtomicStage<Stage> stage = Stage::idle;
   std::uint64_t number = 0;
   /// Hash of this call and of all calls before it in the group: equal on all ranks that agree. Not
   /// 0.
@@ -77,7 +78,10 @@ struct PlannedCall {
   std::size_t pieces = 0;  ///< completed pieces of the call, or of its current step
   Status status{};
 
-  bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }
+  bool under_way() const noexcept {
+    const Stage now = stage;
+    return now != Stage::idle && now != Stage::ended;
+  }
   /// Under way, and the group has to do with it.
   bool queued() const noexcept { return under_way() && stage != Stage::taking; }
   /// Bytes of the user's tensors that other ranks access in place.

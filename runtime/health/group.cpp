@@ -8,6 +8,7 @@
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
 #include "runtime/health/membership.hpp"
+#include "runtime/health/split.hpp"
 
 namespace weft {
 
@@ -46,6 +47,15 @@ Group Group::subset(std::span<const int> places) const {
       throw Error(ErrorDetail{
           .code = Code::closed, .operation = "subset", .message = "the group's world is gone"});
     return membership->make(std::move(chosen), epoch());
+  });
+}
+
+Result<Group> Group::split(int colour, int key, Deadline deadline) const noexcept {
+  const auto membership = state_ ? state_->membership.lock() : nullptr;
+  if (membership) return detail::split(*membership, *state_, colour, key, deadline);
+  return weft::refuse(Code::closed, [&] {
+    return ErrorDetail{.operation = "split",
+                       .message = state_ ? "the group's world is gone" : "the group is empty"};
   });
 }
 

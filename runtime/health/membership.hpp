@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -47,9 +48,18 @@ struct GroupState {
 /// on that member.
 class Membership : public std::enable_shared_from_this<Membership> {
  public:
-  /// `local` and `mesh` must outlive the object.
-  Membership(p2p::LocalRank& local, p2p::Mesh& mesh)
-      : local_(local), mesh_(mesh), out_of_chain_(static_cast<std::size_t>(local.size)) {}
+  /// Gives every rank of a list the bitwise "or" of all these ranks' words. Throws Error.
+  using JoinWords = std::function<void(std::span<const int> ranks, std::span<std::int64_t> words,
+                                       Deadline deadline)>;
+
+  /// `local` and `mesh` must outlive the object, and what `join_words` needs the ranks' calls.
+  Membership(p2p::LocalRank& local, p2p::Mesh& mesh, JoinWords join_words)
+      : local_(local),
+        mesh_(mesh),
+        join_words_(std::move(join_words)),
+        out_of_chain_(static_cast<std::size_t>(local.size)) {}
+
+  int rank() const noexcept { return local_.rank; }
 
   /// Makes a group of these ranks of the world. Any thread but the progress thread.
   Group make(std::vector<int> members, std::uint32_t epoch) {
@@ -58,6 +68,18 @@ class Membership : public std::enable_shared_from_this<Membership> {
     if (made_.fetch_add(1, std::memory_order_relaxed) % kMostQueued == kMostQueued - 1)
       local_.progress.run([] {});
     return make(std::move(members), epoch, false, false);
+  }
+  /// Any application thread.
+  void join_words(std::span<const int> ranks, std::span<std::int64_t> words,
+                  Deadline deadline) const {
+    if (local_.forked()) local_.fork_refusal("split").or_throw();
+    join_words_(ranks, words, deadline);
+  }
+  /// The status of a rank of these that is gone, which this waits for. Any application thread.
+  Status await_loss(std::span<const int> ranks, Deadline deadline) const noexcept {
+    (void)local_.waiter.wait([&] { return !mesh_.peer_status(ranks).ok(); }, [] { return false; },
+                             deadline);
+    return mesh_.peer_status(ranks);
   }
   /// Agrees on the group's survivors and returns their group. Any thread.
   Result<Group> shrink(const GroupState& group, Deadline deadline) noexcept;
@@ -117,6 +139,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
 
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
+  const JoinWords join_words_;
   std::atomic<std::uint64_t> made_{0};
   Group all_;
   // The members below belong to the progress thread.

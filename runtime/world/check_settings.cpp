@@ -3,6 +3,7 @@
 #include "base/log_file.hpp"
 #include "base/os/host_identity.hpp"
 #include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 #include "p2p/transport/rank_settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/collective/choice.hpp"
@@ -11,7 +12,20 @@
 
 namespace weft {
 
+void check_join_settings(const Config& config) {
+  if (config.text(Setting::require) == "gdr")
+    throw Error(
+        ErrorDetail{.code = Code::unreachable,
+                    .operation = "join",
+                    .message = "WEFT_REQUIRE=gdr: the NICs of this version reach no GPU memory",
+                    .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
+  p2p::cuda::check_gpu_setting(config.text(Setting::gpu));
+  if (const std::string& address = config.text(Setting::subscribe_addr); !address.empty())
+    (void)subscribe::parse_subscriber_address(address);
+}
+
 void check_settings(const Config& config) {
+  check_join_settings(config);
   check_log_file(config.text(Setting::log_file), os::host_identity().name);
   if (const std::string& chosen = config.text(Setting::bootstrap);
       chosen == "auto" || chosen == "token")
@@ -22,8 +36,6 @@ void check_settings(const Config& config) {
   (void)detail::parse_rules(config.text(Setting::coll));
   (void)detail::read_costs(config.text(Setting::coll_costs));
   (void)detail::numa_node(config.text(Setting::numa), 0);
-  if (const std::string& address = config.text(Setting::subscribe_addr); !address.empty())
-    (void)subscribe::parse_subscriber_address(address);
 }
 
 }  // namespace weft

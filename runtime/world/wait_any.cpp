@@ -2,8 +2,14 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "base/given_deadline.hpp"
+#include "p2p/message/operation.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "runtime/collective/collective_group.hpp"
 #include "runtime/world/services.hpp"
 #include "runtime/world/world_state.hpp"
+#include "weft/collective.hpp"
+#include "weft/message.hpp"
 
 namespace weft {
 namespace {
@@ -14,18 +20,19 @@ constexpr std::size_t kMostNamed = 4;
 /// The timeout status of wait_any(). `awaited` returns the end at an index, with its peer.
 template <typename AwaitedAt>
 ErrorDetail none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
-  ErrorDetail detail{
-      .code = Code::timeout,
-      .operation = "wait_any",
-      .message = fmt::format("none of {} became ready", count),
-      .hint = "check that these ranks are at the same step; raise WEFT_TIMEOUT if they are",
-      .rank = rank};
+  ErrorDetail detail{.code = Code::timeout,
+                     .operation = "wait_any",
+                     .message = fmt::format("none of {} became ready", count),
+                     .hint = "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT",
+                     .rank = rank};
   for (std::size_t i = 0; i < count; ++i) {
     p2p::Awaited one = awaited(i);
     if (i < kMostNamed) {
-      detail.message += fmt::format("{} slot \"{}\"", i == 0 ? ":" : ";", one.slot);
+      detail.message += i == 0 ? ": " : "; ";
+      if (!one.slot.empty()) detail.message += fmt::format("slot \"{}\"", one.slot);
       if (one.sequence != 0) detail.message += fmt::format(", tensor {}", one.sequence);
-      detail.message += fmt::format(": {}", one.lack);
+      if (!one.slot.empty()) detail.message += ": ";
+      detail.message += one.lack;
     }
     if (detail.peer < 0 && one.peer >= 0) {
       detail.peer = one.peer;
@@ -41,11 +48,24 @@ ErrorDetail none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
 
 ErrorDetail empty_set(int rank) {
   ErrorDetail detail =
-      bad_argument("wait_any", "the set has no slot, no request and no reader",
+      bad_argument("wait_any", "the set has no slot, request, reader, plan or message",
                    "give it at least one handle: nothing else could end this wait");
   detail.rank = rank;
   return detail;
 }
+
+/// How an operation is called in a timeout that has ended with `late`.
+p2p::Awaited awaited_by(const Status& late) {
+  if (late.code() != Code::timeout) return {.slot = "", .lack = "it has ended"};
+  const ErrorDetail& detail = late.detail();
+  return {.slot = "",
+          .peer = detail.peer,
+          .host = detail.host,
+          .lack = fmt::format("{}: {}", detail.operation, detail.message)};
+}
+
+/// How long a plan that wants a test goes without one.
+constexpr std::chrono::milliseconds kTestEvery{1};
 
 }  // namespace
 
@@ -69,15 +89,48 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return {.slot = "", .lack = "its condition"}; }
   };
+  // Waiting threads progress plans and messages, and tell by their stages what has ended. A test
+  // takes the operation back from these threads, and wakes them.
+  p2p::SilentWork untested(state_->local.waiter);
+  auto next_test = Clock::time_point::min();
+  bool tests = true;
+  struct Planned {
+    Plan& plan;
+    p2p::SilentWork& untested;
+    bool tests;
+    bool ready() const noexcept {
+      if (!plan.call_->under_way()) return true;
+      if (!plan.group_->wants_test(*plan.call_)) return false;
+      untested.set(true);
+      return tests && plan.test();
+    }
+    bool broken() const noexcept { return false; }
+    void before_wait() const noexcept {}
+    p2p::Awaited awaited() const { return awaited_by(plan.wait(Deadline::at({}))); }
+  };
+  struct Message {
+    MessageRequest& message;
+    bool ready() const noexcept {
+      return message.operation_ == nullptr ||
+             message.operation_->stage == detail::MessageOperation::Stage::ended;
+    }
+    bool broken() const noexcept { return false; }
+    void before_wait() const noexcept {}
+    p2p::Awaited awaited() const { return awaited_by(message.wait(Deadline::at({})).status()); }
+  };
   const WaitSet& set = ends.set;
   const std::size_t first_request = set.slots.size();
   const std::size_t first_reader = first_request + set.requests.size();
-  const std::size_t first_condition = first_reader + set.readers.size();
+  const std::size_t first_plan = first_reader + set.readers.size();
+  const std::size_t first_message = first_plan + set.plans.size();
+  const std::size_t first_condition = first_message + set.messages.size();
   const std::size_t all = first_condition + ends.conditions.size();
   const auto with_end = [&](std::size_t i, const auto& act) {
     if (i < first_request) return act(*set.slots[i]->state_);
     if (i < first_reader) return act(Ended{*set.requests[i - first_request]});
-    if (i < first_condition) return act(*set.readers[i - first_reader]->state_);
+    if (i < first_plan) return act(*set.readers[i - first_reader]->state_);
+    if (i < first_message) return act(Planned{*set.plans[i - first_plan], untested, tests});
+    if (i < first_condition) return act(Message{*set.messages[i - first_message]});
     return act(Held{*ends.conditions[i - first_condition]});
   };
   // Starts where the last call stopped, so that a handle that is always ready does not hide the
@@ -90,6 +143,11 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
   };
   std::size_t found = all;
   const auto ready = [&] {
+    if (!set.plans.empty()) {
+      const auto now = Clock::now();
+      tests = now >= next_test;
+      if (tests) next_test = now + kTestEvery;
+    }
     found = first_that([](auto&& end) { return end.ready(); });
     return found < all || (ends.woken && ends.woken());
   };
@@ -102,11 +160,12 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     for (std::size_t i = 0; i < all; ++i) with_end(i, [](auto&& end) { end.before_wait(); });
   const p2p::WaitEnd end = local.waiter.wait(ready, broken, deadline, [&] { return ends.about; });
   if (end == p2p::WaitEnd::timeout)
-    return refuse(Code::timeout, [&] {
-      return none_ready(local.rank, first_condition, [&](std::size_t i) {
-        return with_end(i, [](auto&& one) { return p2p::Awaited(one.awaited()); });
-      });
-    });
+    return hinted_for(deadline, refuse(Code::timeout, [&] {
+                        return none_ready(local.rank, first_condition, [&](std::size_t i) {
+                          return with_end(i,
+                                          [](auto&& one) { return p2p::Awaited(one.awaited()); });
+                        });
+                      }));
   if (end == p2p::WaitEnd::broken) found = lost;
   if (found < all) state_->next_any.store(found + 1, std::memory_order_relaxed);
   return found;
@@ -127,12 +186,18 @@ Status World::check(const WaitSet& set) const noexcept {
   const auto has_no_state = [](const auto& handle) { return handle.state_ == nullptr; };
   if (Status status = check_all(set.slots, "slot", has_no_state); !status.ok()) return status;
   if (Status status = check_all(set.readers, "reader", has_no_state); !status.ok()) return status;
-  return check_all(set.requests, "request", [](const Request&) { return false; });
+  const auto has_no_call = [](const Plan& plan) { return plan.call_ == nullptr; };
+  if (Status status = check_all(set.plans, "plan", has_no_call); !status.ok()) return status;
+  const auto is_never_empty = [](const auto&) { return false; };
+  if (Status status = check_all(set.messages, "message", is_never_empty); !status.ok())
+    return status;
+  return check_all(set.requests, "request", is_never_empty);
 }
 
 Result<std::size_t> World::wait_any(const WaitSet& set, Deadline deadline) noexcept {
   if (state_->local.forked()) return state_->local.fork_refusal("wait_any");
-  if (set.slots.empty() && set.readers.empty() && set.requests.empty())
+  if (set.slots.empty() && set.readers.empty() && set.requests.empty() && set.plans.empty() &&
+      set.messages.empty())
     return refuse(Code::bad_argument, [&] { return empty_set(state_->rank); });
   if (Status status = check(set); !status.ok()) return status;
   return wait_any(detail::AwaitedEnds{.set = set}, deadline);

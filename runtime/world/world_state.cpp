@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/mix64.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
@@ -25,6 +26,7 @@
 #include "p2p/transport/tcp/tcp_fabric.hpp"
 #include "p2p/transport/verbs/make_fabric.hpp"
 #include "runtime/collective/numa_nodes.hpp"
+#include "runtime/world/check_settings.hpp"
 #include "runtime/world/descriptor_need.hpp"
 #include "topology/placement/place.hpp"
 
@@ -63,13 +65,12 @@ topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, 
   return placement;
 }
 
-void refuse_what_is_not_there(const Config& config) {
-  if (config.text(Setting::require) == "gdr")
-    throw Error(
-        ErrorDetail{.code = Code::unreachable,
-                    .operation = "join",
-                    .message = "WEFT_REQUIRE=gdr: the NICs of this version reach no GPU memory",
-                    .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
+/// 0 for none.
+std::uint64_t hash_of(const std::vector<std::string>& warnings) {
+  std::uint64_t hash = warnings.empty() ? 0 : kFnv1a;
+  for (const std::string& warning : warnings)
+    for (const char c : warning) hash = fnv1a(hash, static_cast<unsigned char>(c));
+  return hash;
 }
 
 }  // namespace
@@ -106,11 +107,14 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       messages(local, mesh),
       signals(local, mesh),
       collectives(local, mesh, slots),
-      membership(std::make_shared<Membership>(local, mesh)),
+      membership(std::make_shared<Membership>(
+          local, mesh,
+          [this](std::span<const int> ranks, std::span<std::int64_t> words, Deadline deadline) {
+            collectives.join_words(ranks, words, deadline);
+          })),
       health(config, local, mesh, *membership) {
   local.gpus = &gpus;
-  for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
-  refuse_what_is_not_there(config);
+  check_join_settings(config);
   local.progress.before_sleep([this] { before_sleep(); });
   if (thread_) {
     thread_->on_failure([this](const char* what) {
@@ -123,7 +127,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   }
   local.progress.start();
   try {
-    join(Deadline::after(config.time(Setting::init_timeout).value()));
+    join(config.warnings(), Deadline::after(config.time(Setting::init_timeout).value()));
     check_required(config);
     read_choices(config);
     if (thread_) watch_end(config.flag(Setting::sigterm));
@@ -150,10 +154,20 @@ p2p::MakeFabrics WorldState::own_fabrics(const Config& config,
   };
 }
 
-void WorldState::join(Deadline deadline) {
-  const p2p::RankAddress own = mesh.address();
+void WorldState::warn(const std::vector<std::string>& warnings) const {
+  for (const std::string& warning : warnings) log->warn(Subsystem::boot, "{}", warning);
+}
+
+void WorldState::join(const std::vector<std::string>& warnings, Deadline deadline) {
+  p2p::RankAddress own = mesh.address();
+  own.warnings = hash_of(warnings);
   bootstrap_->put(std::as_bytes(std::span(&own, 1)));
-  bootstrap_->fence(deadline);
+  try {
+    bootstrap_->fence(deadline);
+  } catch (...) {
+    warn(warnings);
+    throw;
+  }
   local.rejected_connections.add(bootstrap_->rejected_connections());
   std::vector<p2p::RankAddress> addresses(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
@@ -167,6 +181,11 @@ void WorldState::join(Deadline deadline) {
                               .hint = "start every rank with the same weft"});
     std::memcpy(&address, bytes.data(), sizeof address);
   }
+  // Most jobs have one environment: the first rank that has these warnings gives them.
+  const auto is_told = [&](const p2p::RankAddress& address) {
+    return address.warnings == own.warnings;
+  };
+  if (std::none_of(addresses.begin(), addresses.begin() + rank, is_told)) warn(warnings);
   mesh.connect(std::move(addresses), deadline);
   membership->open();
   if (thread_) local.progress.run([this] { health.watch_host(*thread_); });

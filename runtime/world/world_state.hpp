@@ -87,7 +87,8 @@ class WorldState {
  private:
   /// The fabrics of this build, the best first. All of them need `thread_`.
   p2p::MakeFabrics own_fabrics(const Config& config, std::shared_ptr<p2p::verbs::Verbs> verbs);
-  void join(Deadline deadline);
+  void join(const std::vector<std::string>& warnings, Deadline deadline);
+  void warn(const std::vector<std::string>& warnings) const;
   /// Enforces WEFT_REQUIRE: throws Error(unreachable) if a path is worse than required.
   void check_required(const Config& config) const;
   /// Reads WEFT_COLL, WEFT_COLL_COSTS and WEFT_NUMA. If all ranks have the same bad value, only

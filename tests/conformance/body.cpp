@@ -10,7 +10,7 @@ const Bodies& all_bodies() {
           many_slots_bodies, dynamic_bodies,  published_bodies, reader_bodies,  late_read_bodies,
           teardown_bodies,   attach_bodies,   error_bodies,     counter_bodies, collective_bodies,
           thread_bodies,     wait_set_bodies, message_bodies,   signal_bodies,  progress_bodies,
-          random_bodies}) {
+          split_bodies,      random_bodies}) {
       const Bodies bodies = some();
       all.insert(all.end(), bodies.begin(), bodies.end());
     }

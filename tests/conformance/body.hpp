@@ -41,6 +41,7 @@ Bodies wait_set_bodies();
 Bodies message_bodies();
 Bodies signal_bodies();
 Bodies progress_bodies();
+Bodies split_bodies();
 Bodies random_bodies();
 
 /// Every body, in the order of the files above.

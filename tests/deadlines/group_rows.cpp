@@ -68,6 +68,32 @@ Case shrinks(Side& side) {
   return {};
 }
 
+Case splits(Side& side) {
+  World* const world = &side.world;
+  if (side.calls())
+    return {.call = [=](Deadline deadline) { return said(world->group().split(0, 0, deadline)); }};
+  return {.part = [=] {
+    (void)world->group().split(0, 0, Deadline::after(std::chrono::milliseconds(200)));
+  }};
+}
+
+/// World::wait_any() of a plan.
+Case any_of_plans(Side& side) {
+  auto group = open_group(side);
+  const Tensor tensor = side.world.allocate(DType::f32, {kGroupElements});
+  const auto call = [tensor] { return all_reduce(tensor, Reduction::sum); };
+  if (!side.calls())
+    return {.part = [=] { (void)group->run(call(), Deadline::after(std::chrono::seconds(1))); },
+            .end = [group] {}};
+  auto plan = std::make_shared<Plan>(group->plan(call()));
+  (void)plan->start();
+  World* const world = &side.world;
+  return {.call = [group, plan, world](Deadline deadline) {
+    const std::array<Plan*, 1> plans{plan.get()};
+    return said(world->wait_any(WaitSet{.plans = plans}, deadline));
+  }};
+}
+
 }  // namespace
 
 std::vector<Row> group_rows() {
@@ -76,6 +102,8 @@ std::vector<Row> group_rows() {
       {"Plan::run", [](Side& side) { return collective(side, true, false); }},
       {"Collectives::run", [](Side& side) { return collective(side, false, false); }},
       perhaps_alone({"Collectives::settle", settles}),
+      {"World::wait_any#4", any_of_plans, true, "plan"},
+      {"Group::split", splits},
       {"Group::shrink", shrinks},
       {"Collectives::open", [](Side& side) { return opens_group(side, Of::world); }},
       {"Collectives::open#2", [](Side& side) { return opens_group(side, Of::ranks); }},

@@ -11,6 +11,7 @@ from typing import Any, Callable, TypeVar
 
 from . import _handles
 from ._native import lib
+from .errors import bad_argument
 
 Result = TypeVar("Result")
 
@@ -22,10 +23,22 @@ UNDER_WAY: int = lib.WEFT_CODE_UNDER_WAY
 _main = threading.main_thread().ident
 
 
+def given(timeout: float) -> float:
+    """A timeout that a caller has given, in seconds. C has the world's own limit for one below 0, Python for None."""
+    if not timeout >= 0:
+        raise bad_argument("wait", f"a timeout of {timeout} seconds", "give 0 or more; None is the world's own limit")
+    return timeout
+
+
+def seconds(timeout: float | None) -> float:
+    """A timeout as C has it, for calls that can't be divided."""
+    return -1.0 if timeout is None else given(timeout)
+
+
 def in_parts(call: Callable[[float], Any], timeout: float | None, default: float) -> int:
     """Calls `call(seconds)` until it returns another code than a timeout's, or `timeout` has passed; None stands for
     `default`. `call` must be one that a timeout leaves as it was."""
-    total = default if timeout is None else timeout
+    total = default if timeout is None else given(timeout)
     if total <= PART or threading.get_ident() != _main:
         return int(call(total))
     until = monotonic() + total
@@ -39,7 +52,7 @@ def in_parts(call: Callable[[float], Any], timeout: float | None, default: float
 
 def first_part(timeout: float | None) -> float:
     """The part to begin with, for a call that goes on by rest() if that was not enough."""
-    return PART if timeout is None or timeout > PART else timeout
+    return PART if timeout is None or timeout > PART else given(timeout)
 
 
 def rest(call: Callable[[float], Any], timeout: float | None, default: float, code: int) -> int:

@@ -146,7 +146,7 @@ class Collectives(Owner):
     def open(world: World, ranks: Iterable[int] | Group | None = None, timeout: float | None = None) -> Collectives:
         """A group of all ranks, of these ranks of the world, or of a Group's members. Each of them calls it."""
         pointer = world._pointer("open")
-        seconds = -1.0 if timeout is None else timeout
+        seconds = _waits.seconds(timeout)
         listed = None if ranks is None or isinstance(ranks, Group) else ranks_of(ranks)
 
         def call() -> Any:
@@ -201,6 +201,7 @@ class Collectives(Owner):
     def run(self, call: Call, timeout: float | None = None) -> None:
         """Runs a call once. Timeout ends the group. Ctrl-C leaves the call under way, which the next run() waits for
         first."""
+        _waits.seconds(timeout)  # refused before the call has begun
         with Use(self._node.line, call.kind):
             if self._interrupted is not None:
                 self._interrupted._wait_held(timeout)
@@ -323,6 +324,7 @@ class Plan(Owner, Waitable):
 
     def run(self, timeout: float | None = None) -> None:
         """start(), then wait()."""
+        _waits.seconds(timeout)
         with Use(self._node.line, "run"):
             check(lib.weft_plan_start(self._pointer("run")))
             self._wait_held(timeout)

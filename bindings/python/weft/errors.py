@@ -28,6 +28,12 @@ class Error(Exception):
         self.sequence_expected = sequence_expected  #: waits: the sequence number waited for
         self.sequence_seen = sequence_seen  #: waits: the last sequence number seen
 
+    def within(self, operation: str) -> Error:
+        """The same failure of a call that is made of others."""
+        return type(self)(self.message, text=str(self).replace(self.operation, operation, 1), operation=operation,
+                          hint=self.hint, rank=self.rank, peer=self.peer, host=self.host, slot=self.slot,
+                          sequence_expected=self.sequence_expected, sequence_seen=self.sequence_seen)
+
 
 class Timeout(Error, TimeoutError):
     """The deadline passed; the operation is still alive."""

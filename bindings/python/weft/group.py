@@ -70,12 +70,25 @@ class Group:
         check(lib.weft_group_subset(self._group, array, len(array), out))
         return Group(self._world, out[0])
 
+    def split(self, colour: int | None, key: int = 0, timeout: float | None = None) -> Group:
+        """The group of the members that give the same `colour`, from 0 on, ordered by `key` and then by their places
+        here. None: the empty group. Every member calls it."""
+        number = lib.WEFT_NO_COLOUR if colour is None else colour
+        seconds = _waits.seconds(timeout)
+
+        def call() -> Any:
+            out = ffi.new("weft_group**")
+            check(lib.weft_group_split(self._group, number, key, seconds, out))
+            return out[0]
+
+        return Group(self._world, _waits.on_thread(call, lib.weft_group_free))
+
     def shrink(self, timeout: float | None = None) -> Group:
         """Agrees with the other members on the survivors: each of them gets the same group."""
 
         def call() -> Any:
             out = ffi.new("weft_group**")
-            check(lib.weft_group_shrink(self._group, -1.0 if timeout is None else timeout, out))
+            check(lib.weft_group_shrink(self._group, _waits.seconds(timeout), out))
             return out[0]
 
         return Group(self._world, _waits.on_thread(call, lib.weft_group_free))

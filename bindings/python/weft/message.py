@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generator, NamedTuple, Sequence, Union
 
 from . import _memory, _waits
+from ._dtypes import NAMES
 from ._handles import Line, Lock, Node, Owner, Use, busy
 from ._memory import Tensor
 from ._native import ffi, lib
 from ._waits import PART, TIMEOUT
-from .errors import bad_argument, check, last_error
+from .errors import Error, bad_argument, check, last_error
 from .slot import Waitable
 from .world import int_from
 
@@ -34,6 +35,7 @@ class MessageInfo(NamedTuple):
     source: int  #: the sender's rank
     tag: int
     bytes: int  #: size of the message; the receive's array may be larger
+    dtype: str  #: element type of what was sent: "f32"
 
 
 def _info() -> Any:
@@ -43,11 +45,12 @@ def _info() -> Any:
 
 
 def _told(info: Any) -> MessageInfo:
-    return MessageInfo(info.source, info.tag, info.bytes)
+    return MessageInfo(info.source, info.tag, info.bytes, NAMES[info.dtype])
 
 
 class Messages:
-    """Sends and receives between any two ranks: World.messages. A message is the bytes of one array and a tag.
+    """Sends and receives between any two ranks: World.messages. A message is the elements of one array and a tag. It is
+    received into an array of the same element type, or of uint8, which takes the bytes of any.
 
     A receive takes the tags that equal its own, or, by a pair (value, mask), those that equal `value` in every bit of
     `mask`. Of several that match from one rank, it takes the one that was sent first. Messages make progress only
@@ -59,7 +62,7 @@ class Messages:
         self._box.info.struct_size = ffi.sizeof("weft_message_info")
         self._flag = ffi.addressof(self._box, "flag")
         self._line = Line(Lock(self._flag))
-        self._report = MessageInfo(0, 0, 0)
+        self._report = MessageInfo(0, 0, 0, NAMES[0])
         self._begun = ffi.new("weft_message_request**")
         self._sent = _memory.Last("send")
         self._filled = _memory.Last("recv", writable=True)
@@ -95,14 +98,15 @@ class Messages:
             return self._begin(lib.weft_message_isend, to, tag, found._handle)
 
     def recv(self, source: int, tag: Tag, into: Any, timeout: float | None = None) -> MessageInfo:
-        """Receives a message into the first bytes of `into`. Mismatch: it is larger, and was dropped."""
+        """Receives a message into the first bytes of `into`. Mismatch: it is larger, or of another element type, and
+        was dropped."""
         pair = self._filled.pair
         if into is not pair[0]:
             pair = self._filled.take(into)
         if type(tag) is not int:
             return self._recv_masked(source, tag, pair[1], timeout)
         code = _recv(self._box, self._world._node.pointer, source, tag, pair[1]._handle,
-                     PART if timeout is None or timeout > PART else timeout)
+                     PART if timeout is None or timeout > PART else _waits.given(timeout))
         if code == -1:
             raise busy("recv")
         try:
@@ -129,7 +133,7 @@ class Messages:
         if code != TIMEOUT or (timeout is not None and timeout <= PART):
             raise last_error(code)
         request = self._begin(lib.weft_message_irecv, source, value, mask, into._handle)
-        left = (self._world.timeout if timeout is None else timeout) - PART
+        left = (self._world.timeout if timeout is None else _waits.given(timeout)) - PART
         try:
             return request._wait_held(max(left, 0.0))
         except BaseException:
@@ -148,9 +152,13 @@ class Messages:
     def sendrecv(self, to: int, tag: int, tensor: Any, source: int, source_tag: Tag, into: Any,
                  timeout: float | None = None) -> MessageInfo:
         """Sends and receives at once, so that ranks which exchange don't wait for each other's receive."""
-        sent = self.isend(to, tag, tensor)
-        info = self.recv(source, source_tag, into, timeout)
-        sent.wait(timeout)
+        _waits.seconds(timeout)
+        try:
+            sent = self.isend(to, tag, tensor)
+            info = self.recv(source, source_tag, into, timeout)
+            sent.wait(timeout)
+        except Error as error:
+            raise error.within("sendrecv") from None
         return info
 
     def probe(self, source: int, tag: Tag, timeout: float | None = None) -> MessageInfo:

@@ -205,8 +205,11 @@ class PublishedReader(Owner, Waitable):
 
 
 def wait_any(world: World, handles: Sequence[Any], timeout: float | None) -> int:
-    kinds: tuple[type, ...] = (Slot, Request, PublishedReader)
-    places: list[list[int]] = [[], [], []]
+    from .collective import Plan
+    from .message import MessageRequest
+
+    kinds: tuple[type, ...] = (Slot, Request, PublishedReader, Plan, MessageRequest)
+    places: list[list[int]] = [[] for _ in kinds]
     for place, handle in enumerate(handles):
         for kind, found in zip(kinds, places):
             if isinstance(handle, kind):
@@ -214,7 +217,8 @@ def wait_any(world: World, handles: Sequence[Any], timeout: float | None) -> int
                 break
         else:
             raise bad_argument("wait_any", f"a {type(handle).__name__} can't be waited for here",
-                               "give slots, requests of puts, and readers of published slots")
+                               "give slots, requests of puts, readers of published slots, plans, and requests of "
+                               "messages")
     held: list[Line] = []
     try:
         for line in dict.fromkeys(handle._node.line for handle in handles):
@@ -222,11 +226,13 @@ def wait_any(world: World, handles: Sequence[Any], timeout: float | None) -> int
                 raise busy("wait_any")
             held.append(line)
         pointers = [ffi.new(kind, [handles[place]._pointer("wait_any") for place in found])
-                    for kind, found in zip(("weft_slot*[]", "weft_request*[]", "weft_published_reader*[]"), places)]
+                    for kind, found in zip(("weft_slot*[]", "weft_request*[]", "weft_published_reader*[]",
+                                            "weft_plan*[]", "weft_message_request*[]"), places)]
         chosen = ffi.new("weft_wait_set*")
         chosen.struct_size = ffi.sizeof("weft_wait_set")
-        chosen.slots, chosen.requests, chosen.readers = pointers
-        chosen.slot_count, chosen.request_count, chosen.reader_count = (len(found) for found in places)
+        chosen.slots, chosen.requests, chosen.readers, chosen.plans, chosen.messages = pointers
+        (chosen.slot_count, chosen.request_count, chosen.reader_count, chosen.plan_count,
+         chosen.message_count) = (len(found) for found in places)
         out = ffi.new("size_t*")
         pointer = world._pointer("wait_any")
         check(_waits.in_parts(lambda seconds: lib.weft_wait_any(pointer, chosen, seconds, out), timeout, world.timeout))

@@ -85,7 +85,7 @@ class Rendezvous(Owner):
         def call() -> Any:
             out = ffi.new("weft_rendezvous**")
             check(lib.weft_rendezvous_open(pointer, ffi.NULL if group is None else group._group, c_spec,
-                                           -1.0 if timeout is None else timeout, out))
+                                           _waits.seconds(timeout), out))
             return out[0]
 
         return Rendezvous(world, _waits.on_thread(call, lib.weft_rendezvous_close), observer)

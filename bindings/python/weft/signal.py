@@ -104,7 +104,7 @@ class RemoteSignal(Owner):
 
     def _fetch(self, call: Any, *arguments: int, timeout: float | None) -> int:
         pointer = self._pointer("fetch")
-        seconds = self._world.timeout if timeout is None else timeout
+        seconds = self._world.timeout if timeout is None else _waits.given(timeout)
         out = ffi.new("uint64_t*")
 
         def fetch() -> int:

@@ -102,7 +102,7 @@ class Waitable:
     def _wait_in_loop(self, test: Callable[[], bool], timeout: float | None) -> Any:
         """A coroutine that returns when `test()` holds or the time is over."""
         world = self._world
-        seconds = world.timeout if timeout is None else timeout
+        seconds = world.timeout if timeout is None else _waits.given(timeout)
         return _events.until(world._loops, world._pointer("await"), test, seconds)
 
 
@@ -124,7 +124,7 @@ class Slot(Owner, Waitable):
             raise busy("wait")
         try:
             out = self._out
-            code = _wait(self._node.pointer, PART if timeout is None or timeout > PART else timeout, out)
+            code = _wait(self._node.pointer, PART if timeout is None or timeout > PART else _waits.given(timeout), out)
             if code:
                 self._wait_on(code, timeout)
             return Arrival(self, out[0])
@@ -199,7 +199,7 @@ class RemoteSlot(Owner):
         if tensor is not pair[0]:
             pair = self._last.take(tensor)
         code = _put(self._flag, self._node.pointer, pair[1]._handle,
-                    PART if timeout is None or timeout > PART else timeout)
+                    PART if timeout is None or timeout > PART else _waits.given(timeout))
         if code:
             self._put_on(pair[1], code, timeout)
         if self._line.waiting:
@@ -208,7 +208,7 @@ class RemoteSlot(Owner):
     def _put_on(self, tensor: Tensor, code: int, timeout: float | None) -> None:
         if code < 0:
             raise busy("put")
-        total = self._world.timeout if timeout is None else timeout
+        total = self._world.timeout if timeout is None else _waits.given(timeout)
         if code in (_waits.TIMEOUT, _waits.UNDER_WAY) and total > PART:
             until = monotonic() + total - PART
             with Use(self._line, "put"):
@@ -226,7 +226,7 @@ class RemoteSlot(Owner):
     def put_wait(self, timeout: float | None = None) -> None:
         """Waits for the put that an earlier put() has left under way; UnderWay if it still is."""
         with Use(self._node.line, "put_wait"):
-            total = self._world.timeout if timeout is None else timeout
+            total = self._world.timeout if timeout is None else _waits.given(timeout)
             check(_under_way(self._pointer("put_wait"), total))
 
     def put_start(self, parts: Any, until: str = "reusable") -> Request:

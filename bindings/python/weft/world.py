@@ -199,8 +199,8 @@ class World:
         return self._messages
 
     def wait_any(self, handles: Sequence[Any], timeout: float | None = None) -> int:
-        """Waits until one of several slots, requests and readers is ready, and returns its index. If several are,
-        successive calls return each in turn."""
+        """Waits until one of several slots, requests of puts and messages, readers and plans is ready, and returns its
+        index. If several are, successive calls return each in turn."""
         from .published import wait_any
 
         return wait_any(self, handles, timeout)
@@ -210,9 +210,10 @@ class World:
         left even if this raises Timeout."""
         if self._left:
             return
+        seconds = self.timeout if timeout is None else _waits.given(timeout)
         self._left = True
         _joined.discard(self)
-        self._leave(self.timeout if timeout is None else timeout)
+        self._leave(seconds)
 
     def _leave(self, timeout: float) -> None:
         pointer = self._node.pointer

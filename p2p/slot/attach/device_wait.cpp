@@ -17,7 +17,7 @@ Status copy_and_wait(LocalRank& local, const char* operation, const std::shared_
     if (outcome) return *outcome;
     throw_error(Code::timeout, operation,
                 fmt::format("{} has not copied {} within its time", gpu.text(), from.text()),
-                "a longer deadline: WEFT_TIMEOUT");
+                "give it a longer deadline");
   } catch (...) {
     return caught_status();
   }

@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/given_deadline.hpp"
 #include "base/tensor_checks.hpp"
 #include "p2p/progress/fences.hpp"
 
@@ -198,7 +199,7 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
                                          Deadline deadline) noexcept {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto version = hold("view", runs, until);
-  if (!version.ok()) return version.status();
+  if (!version.ok()) return hinted_for(deadline, version.status());
   Held& held = held_.back();
   const Tensor* tensor = nullptr;
   if (published_words_) {
@@ -206,7 +207,7 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
     count_reading(*version, 0);
   } else {
     const Status status = fetch(held, runs, shape, until);
-    if (!status.ok()) return status;
+    if (!status.ok()) return hinted_for(deadline, status);
     tensor = held.tensor.get();
   }
   return SlotAccess::viewed(*this, *tensor, held.version.version);
@@ -261,10 +262,10 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
   }
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto version = hold("get", runs, until);
-  if (!version.ok()) return version.status();
+  if (!version.ok()) return hinted_for(deadline, version.status());
   const Status status = read(held_.back(), runs, into, until);
   drop_held(held_.size() - 1);
-  return status;
+  return hinted_for(deadline, status);
 }
 
 void VersionReader::release(std::uint64_t version) noexcept {

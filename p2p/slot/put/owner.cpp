@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "base/given_deadline.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/memory/copy_once.hpp"
 #include "p2p/progress/fences.hpp"
@@ -83,8 +84,8 @@ Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
   const std::uint64_t wanted = received_ + 1;
   const std::uint64_t started_ns = local_.recorder.start();
   if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
-    return status;
-  if (dynamic()) return read_dynamic(wanted, deadline);
+    return hinted_for(deadline, std::move(status));
+  if (dynamic()) return hinted_for(deadline, read_dynamic(wanted, deadline));
   if (buffers_.is_staged(wanted)) [[unlikely]]
     if (Status status = unstage(wanted, deadline); !status.ok()) return status;
   received_ = wanted;
@@ -128,7 +129,8 @@ Status PutOwner::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
     peer_status = refuse(Code::timeout, [&] {
       return ErrorDetail{.message = awaited().lack,
                          .hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT",
-                         .peer = writer};
+                         .peer = writer,
+                         .host = writer < 0 ? std::string() : mesh_.peer(writer).host()};
     });
   }
   return altered(peer_status, [&](ErrorDetail& detail) {

@@ -66,7 +66,7 @@ using JobSecret = std::array<std::byte, 32>;
 /// Its size is constant, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 14;
+  static constexpr std::uint32_t kVersion = 15;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
@@ -75,6 +75,7 @@ struct RankAddress {
   os::CpuSet cpus{};                    ///< those it may run on: whether ranks share processors
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
+  std::uint64_t warnings = 0;  ///< hash of what is wrong with its settings; 0: nothing
   FabricParts fabrics;
   JobSecret job_secret{};  ///< drawn by rank 0; zero in the others' addresses
 };

@@ -55,6 +55,12 @@ std::string digits_in(const std::string& text) {
 
 }  // namespace
 
+void check_gpu_setting(const std::string& wanted) {
+  const bool is_known =
+      wanted == "auto" || number_in(wanted) || digits_in(wanted).size() == 2 * sizeof(Uuid::bytes);
+  if (!is_known) bad_setting(wanted, "that is neither a number nor a GPU's UUID");
+}
+
 Gpus::Gpus(std::string wanted, int index, std::shared_ptr<SegmentMapper> mapper,
            std::size_t chunk_bytes)
     : wanted_(std::move(wanted)),
@@ -81,6 +87,7 @@ int Gpus::own_gpu(const char* operation) {
   int count = 0;
   if (driver(operation).device_count(&count) != DriverStatus::success || count == 0)
     throw_error(Code::system, operation, "the CUDA driver sees no GPU", "check nvidia-smi");
+  check_gpu_setting(wanted_);
   if (wanted_ == "auto") return *(own_ = index_ % count);
   if (const auto number = number_in(wanted_)) {
     if (*number >= count)
@@ -92,8 +99,6 @@ int Gpus::own_gpu(const char* operation) {
 
 int Gpus::gpu_by_uuid(const std::string& text, int count) {
   const std::string wanted = digits_in(text);
-  if (wanted.size() != 2 * sizeof(Uuid::bytes))
-    bad_setting(text, "that is neither a number nor a GPU's UUID");
   std::string seen;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     Uuid uuid{};

@@ -20,6 +20,9 @@
 
 namespace weft::p2p::cuda {
 
+/// Throws Error(bad_config) if `wanted`, the value of WEFT_GPU, can name no GPU of any machine.
+void check_gpu_setting(const std::string& wanted);
+
 /// Thread-safe.
 class Gpus {
  public:

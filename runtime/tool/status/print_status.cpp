@@ -28,6 +28,8 @@ std::string wait_text(const WaitStatus& wait) {
 
 std::string what_it_does(const RankStatus& rank) {
   if (rank.seen == SeenBy::keeper) return "killed; a peer keeps its stats segment";
+  if (rank.seen == SeenBy::peers)
+    return rank.host.empty() ? "(has not joined)" : "(another host: as its peers here know it)";
   if (!rank.condition.empty()) return rank.condition;
   return rank.waits.empty() ? "" : wait_text(rank.waits.front());
 }
@@ -245,8 +247,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
     }
     text += fmt::format("{:>5} {:<8} {:<14} {:>8} {:>12} {:>12} {:>10}  {}\n", rank.rank,
                         name(rank.state), rank.host, rank.pid, started, completed, rate,
-                        rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
-                                                   : what_it_does(rank));
+                        what_it_does(rank));
   }
   return text + late_text(job) + executors_text(job) + rails_text(job) + tables_text(job) +
          rejected_text(job);

@@ -245,6 +245,39 @@ void costs_what_it_says(World& world) {
   meeting.wait();
 }
 
+/// In a cell, in a long buffer, and read from the sender's memory.
+void compares_element_types(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  Messages messages(world);
+  for (const std::int64_t elements : {2, 200, 20'000}) {
+    const Tensor floats = world.allocate(DType::f32, {elements});
+    fill(floats, pattern_of(world.rank(), 7, 1));
+    const Tensor numbers = world.allocate(DType::i64, {elements});
+    const Tensor bytes = bytes_of(world, 4 * elements);
+    std::vector<MessageRequest> sent;
+    for (std::uint64_t tag = 0; tag < 4; ++tag)
+      sent.push_back(messages.isend(next_of(world), tag, floats));
+    const int from = previous_of(world);
+    check(check.ok(messages.probe(from, 0), "probe").dtype == DType::f32, "the type probed");
+    for (int posted = 0; posted < 2; ++posted) {
+      MessageRequest request;
+      if (posted == 1) request = messages.irecv(from, 1, numbers);
+      const ErrorDetail unlike = check.ends(
+          posted == 1 ? request.wait().status() : messages.recv(from, 0, numbers).status(),
+          Code::mismatch, "f32 as i64");
+      for (const char* words : {"f32", "i64", "dropped"}) check.says(unlike.message, words);
+    }
+    check(check.ok(messages.recv(from, 2, bytes), "recv").dtype == DType::f32, "the type");
+    check.holds(bytes, pattern_of(from, 7, 1), "the bytes of floats");
+    const Tensor into = world.allocate(DType::f32, {elements});
+    check.ok(messages.recv(from, 3, into), "recv");
+    check.holds(into, pattern_of(from, 7, 1), "floats");
+    check.ok(messages.wait_all(sent), "what was dropped was sent");
+    meeting.wait();
+  }
+}
+
 }  // namespace
 
 Bodies message_bodies() {
@@ -256,7 +289,8 @@ Bodies message_bodies() {
           {"tells_of_a_message_before_it_is_received", tells_of_a_message_before_it_is_received},
           {"holds_up_who_sends_more_than_is_received", holds_up_who_sends_more_than_is_received},
           {"cancels_what_has_not_begun", cancels_what_has_not_begun},
-          {"costs_what_it_says", costs_what_it_says}};
+          {"costs_what_it_says", costs_what_it_says},
+          {"compares_element_types", compares_element_types}};
 }
 
 }  // namespace weft::conformance

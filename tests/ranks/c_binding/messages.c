@@ -19,7 +19,8 @@ static void check_blocking(weft_world* world, int rank) {
       weft_message_sendrecv(world, peer, 7, mine, peer, 7, WEFT_EXACT_TAG, theirs, kSeconds, &info),
       "send and receive");
   expect_floats(floats_of(theirs), kFloats, (float)peer * 10, "the peer's tensor");
-  expect(info.source == peer && info.tag == 7 && info.bytes == kFloats * sizeof(float),
+  expect(info.source == peer && info.tag == 7 && info.bytes == kFloats * sizeof(float) &&
+             info.dtype == WEFT_DTYPE_F32,
          "the message is described");
   if (rank == 0) {
     require(weft_message_send(world, peer, 0x1234, mine, kSeconds), "send");
@@ -64,6 +65,9 @@ static void check_requests(weft_world* world, int rank) {
   expect(weft_message_request_wait(all[0], 0.01, &info) == WEFT_CODE_TIMEOUT, "nor later");
   expect(weft_message_request_cancel(all[0]) == WEFT_CODE_CANCELLED, "so it is cancelled");
   expect(weft_message_request_wait(all[0], 1, NULL) == WEFT_CODE_CANCELLED, "as its end tells");
+  weft_wait_set set = {.struct_size = sizeof set, .messages = all + 1, .message_count = 2};
+  require(weft_wait_any(world, &set, kSeconds, &index), "wait for any of a set");
+  expect(index < 2, "a message that has ended");
   for (int i = 0; i < 3; ++i) require(weft_message_request_free(all[i]), "free");
   require(weft_tensor_free(mine), "free");
   require(weft_tensor_free(theirs), "free");

@@ -13,7 +13,7 @@ static weft_tensor_info info_of(const weft_tensor* tensor) {
 }
 
 static void check_parts(weft_world* world) {
-  const int64_t dims[2] = {3, 4}, part_dims[1] = {5};
+  const int64_t dims[2] = {3, 4}, part_dims[1] = {5}, flat_dims[2] = {6, 2};
   weft_tensor *whole = NULL, *part = NULL, *columns = NULL, *same = NULL;
   weft_tensor_info info;
   char* text = NULL;
@@ -23,6 +23,13 @@ static void check_parts(weft_world* world) {
   expect_floats(floats_of(part), 5, 6, "a part has its elements");
   expect_error(weft_tensor_part(whole, 8, part_dims, 1, &same), WEFT_CODE_BAD_ARGUMENT, "",
                "a part beyond the end is refused");
+  require(weft_tensor_reshape(whole, flat_dims, 2, &same), "reshape");
+  info = info_of(same);
+  expect(info.ndims == 2 && info.dims[0] == 6 && info.data == floats_of(whole) && info.dense,
+         "a reshaped tensor shares the memory");
+  require(weft_tensor_free(same), "free");
+  expect_error(weft_tensor_reshape(whole, part_dims, 1, &same), WEFT_CODE_BAD_ARGUMENT, "12",
+               "a shape of other elements is refused");
   require(weft_tensor_slice(whole, 1, 1, 2, &columns), "slice");
   info = info_of(columns);
   expect(info.ndims == 2 && info.dims[0] == 3 && info.dims[1] == 2 && info.strides[0] == 4 &&
@@ -43,6 +50,7 @@ static void check_parts(weft_world* world) {
 static void check_strides(void) {
   float memory[6] = {0, 1, 2, 3, 4, 5};
   const int64_t dims[2] = {2, 3}, strides[2] = {1, 2}, wrong[2] = {1, -2};
+  const int64_t far[2] = {INT64_MAX / 2, INT64_MAX / 2};
   weft_tensor* tensor = NULL;
   weft_tensor_info info;
   require(weft_tensor_wrap_strided(memory, WEFT_DTYPE_F32, dims, strides, 2, &tensor), "wrap");
@@ -53,6 +61,8 @@ static void check_strides(void) {
   expect(weft_tensor_wrap_strided(memory, WEFT_DTYPE_F32, dims, wrong, 2, &tensor) ==
              WEFT_CODE_BAD_ARGUMENT,
          "a stride below 0 is refused");
+  expect_error(weft_tensor_wrap_strided(memory, WEFT_DTYPE_F32, dims, far, 2, &tensor),
+               WEFT_CODE_BAD_ARGUMENT, "further", "strides beyond all memory are refused");
 }
 
 static void* call_deleter(void* given) {

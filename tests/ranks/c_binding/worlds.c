@@ -95,7 +95,7 @@ static void check_ranks(weft_world* world, int rank, int size) {
 }
 
 static void check_groups(weft_world* world, int rank, int size) {
-  weft_group *all = NULL, *last = NULL, *survivors = NULL;
+  weft_group *all = NULL, *last = NULL, *part = NULL, *survivors = NULL;
   const int* members = NULL;
   const int places[1] = {size - 1};
   int own = -2, count = 0, place = -2;
@@ -117,6 +117,13 @@ static void check_groups(weft_world* world, int rank, int size) {
   require(weft_group_place_of(last, size, &place), "the place of no member");
   expect(place == -1, "a rank that is no member has no place");
   expect(weft_group_subset(all, &size, 1, &survivors) == WEFT_CODE_BAD_ARGUMENT, "no such place");
+  require(weft_group_split(all, rank == 0 ? WEFT_NO_COLOUR : 3, -rank, kSeconds, &part), "split");
+  require(weft_group_size(part, &count), "group size");
+  require(weft_group_rank(part, &place), "own place");
+  expect(rank == 0 ? count == 0 : count == size - 1 && place == size - 1 - rank,
+         "a part has the ranks of its colour in the order of their keys");
+  require(weft_group_free(part), "free");
+  expect(weft_group_split(all, -2, 0, kSeconds, &part) == WEFT_CODE_BAD_ARGUMENT, "no colour");
   require(weft_group_shrink(all, kSeconds, &survivors), "shrink");
   require(weft_group_size(survivors, &count), "group size");
   require(weft_group_epoch(survivors, &epoch), "epoch");
@@ -126,14 +133,22 @@ static void check_groups(weft_world* world, int rank, int size) {
   require(weft_group_free(all), "free");
 }
 
+/* Rank 0's report has a slot whose name is no UTF-8 and has a control character. */
 static void check_report(weft_world* world, int rank) {
+  const weft_slot_spec odd = {"caf\xe9\x1b[2J", WEFT_DTYPE_F32, NULL, 0, 1};
+  weft_slot* slot = NULL;
+  weft_remote_slot* to_self = NULL;
   char *json = NULL, start[40];
+  require(weft_slot_expose(world, &odd, &slot), "expose");
+  require(weft_slot_attach(world, rank, &odd, kSeconds, &to_self), "attach to self");
   require(weft_world_report(world, &json), "report");
   snprintf(start, sizeof start, "{\"version\": 1, \"rank\": %d, ", rank);
   expect(
       strncmp(json, start, strlen(start)) == 0 && strstr(json, "\"quarantined_bytes\": ") != NULL,
       "the report is JSON of its version");
   if (rank == 0) puts(json); /* whose members reports.py looks at */
+  require(weft_remote_slot_close(to_self), "close");
+  require(weft_slot_close(slot), "close");
   weft_text_free(json);
 }
 

@@ -54,6 +54,25 @@ def every_collective_gives_its_result(job):
     expect_error(weft.BadArgument, "one of sum, prod", lambda: group.all_reduce(own, op="median"), "no such reduction")
 
 
+def groups_are_split(job):
+    whole = job.world.group()
+    part = whole.split(job.rank % 2, -job.rank, SECONDS)
+    expect(part.members == tuple(rank for rank in reversed(range(job.size)) if rank % 2 == job.rank % 2), "a part")
+    rest = whole.split(None if job.rank == 0 else 3, timeout=SECONDS)
+    expect(rest.members == (() if job.rank == 0 else tuple(range(1, job.size))), "a rank without a colour")
+    expect_error(weft.BadArgument, "no colour", lambda: whole.split(-2), "no colour")
+    for wait in (lambda: whole.split(0, timeout=-1), lambda: job.world.messages.probe(0, 1, -0.5),
+                 lambda: job.group.barrier(float("nan")), lambda: job.world.leave(-1)):
+        expect_error(weft.BadArgument, "timeout", wait, "a timeout below 0")
+    tensor = job.world.array(10)
+    with job.group.plan(weft.collective.all_reduce(tensor)) as plan:
+        tensor[:] = 1
+        plan.start()
+        expect(job.world.wait_any([plan], SECONDS) == 0, "a plan in a wait set")
+        plan.wait(SECONDS)
+        expect((tensor == job.size).all(), "the sum")
+
+
 def plans_run_often(job):
     tensor = job.world.array(1000)
     with job.group.plan(weft.collective.all_reduce(tensor)) as plan:
@@ -128,5 +147,5 @@ def objects_are_exchanged(job):
         [] if job.rank == root else None, root, SECONDS), "too few objects")
 
 
-BODIES = [every_collective_gives_its_result, plans_run_often, reductions_may_be_the_users, groups_of_some_ranks,
+BODIES = [every_collective_gives_its_result, groups_are_split, plans_run_often, reductions_may_be_the_users, groups_of_some_ranks,
           objects_are_exchanged]

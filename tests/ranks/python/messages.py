@@ -43,6 +43,12 @@ def receives_end_by_time_and_by_cancel(job):
     into = job.world.array(4)
     expect_error(weft.Timeout, "", lambda: messages.recv(job.last, 5, into, 0.02), "no message")
     expect_error(weft.Timeout, "", lambda: messages.recv(job.last, 5, into, 0.15), "no message for a while")
+    error = expect_error(weft.Timeout, "sendrecv: ",
+                         lambda: messages.sendrecv(job.next, 55, into, job.last, 56, into, 0.02), "nothing to exchange")
+    expect(error is not None and error.operation == "sendrecv", "the operation of an exchange")
+    messages.recv(job.last, 55, into, SECONDS)
+    error = expect_error(weft.Timeout, "probe: ", lambda: messages.probe(job.last, 5, 0.02), "nothing to probe")
+    expect(error is not None and error.operation == "probe" and error.host != "", "the fields of a probe")
     request = messages.irecv(job.last, 5, into)
     expect(not request.test(), "nothing came")
     request.cancel()
@@ -55,6 +61,21 @@ def receives_end_by_time_and_by_cancel(job):
     expect(messages.recv(job.last, 5, into, SECONDS).bytes == 8 and into[0] == 8, "a smaller message")
 
 
+def element_types_are_compared(job):
+    messages = job.world.messages
+    sent = [messages.isend(job.next, 6, np.full(3, 1.5, np.float32)) for _ in range(3)]
+    expect(messages.probe(job.last, 6, SECONDS).dtype == "f32", "the type is probed")
+    error = expect_error(weft.Mismatch, "i64", lambda: messages.recv(job.last, 6, np.zeros(3, np.int64), SECONDS),
+                         "another type")
+    expect(error is not None and "f32" in str(error), "both types are named")
+    raw = np.zeros(12, np.uint8)
+    expect(messages.recv(job.last, 6, raw, SECONDS).dtype == "f32" and (raw.view("f4") == 1.5).all(), "bytes take any")
+    into = np.zeros(3, np.float32)
+    request = messages.irecv(job.last, 6, into)
+    expect(job.world.wait_any([request], SECONDS) == 0 and request.wait(SECONDS).bytes == 12, "messages in a wait set")
+    messages.wait_all(sent, SECONDS)
+
+
 def each_array_and_report_is_the_call_s_own(job):
     """Calls keep the small array that they had last, and the report of a message like the one before."""
     messages = job.world.messages
@@ -65,7 +86,7 @@ def each_array_and_report_is_the_call_s_own(job):
         array[:] = turn + job.rank
         messages.send(job.next, tag, array, SECONDS)
         info = messages.recv(job.last, tag, target, SECONDS)
-        expect(info == weft.MessageInfo(job.last, tag, array.nbytes), f"the report of message {turn}")
+        expect(info == weft.MessageInfo(job.last, tag, array.nbytes, "f32"), f"the report of message {turn}")
         expect((target[:array.size] == turn + job.last).all(), f"the elements of message {turn}")
     sent = arrays[0]
     sent.shape = (2, 2)  # the same object, and the same memory
@@ -85,4 +106,5 @@ def each_array_and_report_is_the_call_s_own(job):
     expect(large() is None, "a large array is freed when it is dropped after a call")
 
 
-BODIES = [each_array_and_report_is_the_call_s_own, messages_are_taken_by_source_and_tag, arrays_of_others_are_sent_too, receives_end_by_time_and_by_cancel]
+BODIES = [element_types_are_compared, each_array_and_report_is_the_call_s_own, messages_are_taken_by_source_and_tag,
+          arrays_of_others_are_sent_too, receives_end_by_time_and_by_cancel]

@@ -27,6 +27,7 @@ UNUSED = {
     "weft_tensor_bytes": "weft_tensor_get_info", "weft_tensor_text": "repr() of the array",
     "weft_tensor_wrap": "weft_tensor_wrap_queued, which keeps the array", "weft_tensor_adopt": "weft_tensor_adopt_queued",
     "weft_tensor_wrap_strided": "arrays that are put are contiguous", "weft_tensor_slice": "arrays are sliced by numpy",
+    "weft_tensor_reshape": "arrays are reshaped by numpy",
     "weft_error_code": "calls return it", "weft_code_name": "the class has the name",
     "weft_unused_queue_free": "the queue lives as long as the process",
     "weft_message_send": "isend and wait, in weft_python_send",

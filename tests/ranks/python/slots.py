@@ -71,6 +71,8 @@ def memory_of_others_is_staged_or_adopted(job):
         request.close()
         remote.put(source)
         slot.wait(SECONDS).release()
+    late = expect_error(weft.Timeout, "", lambda: slot.wait(0.02), "no further tensor")
+    expect(late is not None and late.peer == job.last and late.host != "", "a late writer and its host are named")
     report = job.world.report()
     expect(any(edge["counters"]["bytes_copied"] >= 128 for edge in report["edges"] + report["paths"]),
            "the report tells what was copied")

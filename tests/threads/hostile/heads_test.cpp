@@ -45,19 +45,25 @@ TEST(AHeadInARing, HasRoomForItsPayloadAndIsInTurn) {
   const auto head = [](std::uint64_t sequence, std::uint64_t size) {
     return Head{.sequence = sequence, .size = size};
   };
-  EXPECT_EQ(fault_of(head(7, Head::pack(Kind::in_cell, Cell::kPayload)), 7, Place::cell), nullptr);
-  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_cell, Cell::kPayload + 1)), 7, Place::cell),
-            nullptr);
-  EXPECT_NE(fault_of(head(6, Head::pack(Kind::in_cell, 8)), 7, Place::cell), nullptr);
-  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_long, 8)), 7, Place::cell), nullptr);
-  EXPECT_NE(fault_of(head(7, ~std::uint64_t{0}), 7, Place::cell), nullptr);
   EXPECT_EQ(
-      fault_of(head(7, Head::pack(Kind::in_long, Geometry::kLongPayload)), 7, Place::long_buffer),
+      fault_of(head(7, Head::pack(Kind::in_cell, DType::f32, Cell::kPayload)), 7, Place::cell),
       nullptr);
-  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_long, Geometry::kLongPayload + 1)), 7,
+  EXPECT_NE(
+      fault_of(head(7, Head::pack(Kind::in_cell, DType::f32, Cell::kPayload + 1)), 7, Place::cell),
+      nullptr);
+  EXPECT_NE(fault_of(head(6, Head::pack(Kind::in_cell, DType::f32, 8)), 7, Place::cell), nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_long, DType::f32, 8)), 7, Place::cell), nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_cell, static_cast<DType>(9), 8)), 7, Place::cell),
+            nullptr);
+  EXPECT_NE(fault_of(head(7, ~std::uint64_t{0}), 7, Place::cell), nullptr);
+  EXPECT_EQ(fault_of(head(7, Head::pack(Kind::in_long, DType::f32, Geometry::kLongPayload)), 7,
                      Place::long_buffer),
             nullptr);
-  EXPECT_NE(fault_of(head(7, Head::pack(Kind::offered, 8)), 7, Place::long_buffer), nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_long, DType::f32, Geometry::kLongPayload + 1)), 7,
+                     Place::long_buffer),
+            nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::offered, DType::f32, 8)), 7, Place::long_buffer),
+            nullptr);
   EXPECT_NE(fault_of(Offer{.ack = SenderWords::kOffers}), nullptr);
 }
 

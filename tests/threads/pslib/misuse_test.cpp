@@ -41,6 +41,43 @@ TEST(TableMisuse, CallsOutOfOrderAreRefusedAndTheTableGoesOn) {
   });
 }
 
+TEST(TableErrors, SpeakOfTablesWorkersAndServers) {
+  Meeting meeting(3);
+  run_on(3, [&](World& world) {
+    const auto soon_late = [] { return Deadline::after(std::chrono::milliseconds(100)); };
+    const auto expect_words = [](const ErrorDetail& late, const char* operation,
+                                 const std::string& table) {
+      EXPECT_TRUE(tells(late, Code::timeout, {"table \"" + table + '"'}));
+      EXPECT_EQ(late.operation, operation) << late.text();
+      for (const char* word : {"ps/", "slot", "view", "owner", "published"})
+        EXPECT_FALSE(contains(late.text(), word)) << word << " in: " << late.text();
+    };
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    pslib::SparseOptions rows;
+    rows.dim = 4;
+    {
+      auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+      auto sparse = server.sparse_table("rows", rows);
+      if (server.works()) {
+        const ErrorDetail late = table.initialize(soon_late()).detail();
+        expect_words(late, "pull", "model");
+        EXPECT_TRUE(contains(late.text(), "the server on rank 2 (")) << late.text();
+        const std::vector<std::uint64_t> ids{1, 2};
+        std::vector<float> values(8);
+        expect_words(sparse.lookup(ids, values, soon_late()).detail(), "lookup", "rows");
+      }
+      meeting.wait();
+    }
+    if (world.rank() == 0)
+      expect_words(thrown_by([&] {
+                     (void)server.table("other", Regression::specs(), Optimizer::sgd(1.0F),
+                                        soon_late());
+                   }),
+                   "table", "other");
+    meeting.wait();
+  });
+}
+
 TEST(TableMisuse, FoldersWithANulAreRefused) {
   run_ranks(
       1,

@@ -148,6 +148,25 @@ TEST(RendezvousMessages, AnErrorIsAnAnswer) {
                     "0 sends error_status w#3", "1 gets error_status w#3"}}});
 }
 
+TEST(RendezvousMessages, ASentTimeoutDiffersFromTheReceiversOwn) {
+  run_on(2, [](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    if (world.rank() == 0) {
+      rendezvous.send_error(1, "w", 0, Code::timeout, "the disk was late").or_throw();
+      rendezvous.serve().or_throw();
+      return;
+    }
+    const Status own =
+        rendezvous.recv(0, "w", 1, Deadline::after(std::chrono::milliseconds(20))).status();
+    EXPECT_EQ(own.code(), Code::timeout);
+    EXPECT_EQ(own.detail().operation, "recv");
+    const Status sent = rendezvous.recv(0, "w", 0).status();
+    EXPECT_EQ(sent.code(), Code::timeout);
+    EXPECT_EQ(sent.detail().operation, "send_error");
+    EXPECT_TRUE(contains(sent.text(), "rank 0 sent this error")) << sent.text();
+  });
+}
+
 TEST(RendezvousMessages, ManyRequestsTravelInOne) {
   run_on(2, [](World& world) {
     for (const bool batches : {true, false}) {

@@ -2,6 +2,8 @@
 // is lost.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/pattern.hpp"
@@ -45,6 +47,18 @@ TEST(BadArgument, ADuplicateNameIsRefusedAndTheFirstSlotWorksOn) {
     EXPECT_TRUE(slot.wait().ok());
     expect_usable(world);
   });
+}
+
+TEST(BadArgument, SettingsThatNoJobTakesAreRefusedAtJoin) {
+  for (const auto& [setting, value, code] : {std::tuple{Setting::gpu, "x", Code::bad_config},
+                                             {Setting::gpu, "-1", Code::bad_config},
+                                             {Setting::gpu, "GPU-12", Code::bad_config},
+                                             {Setting::require, "gdr", Code::unreachable},
+                                             {Setting::subscribe_addr, "x", Code::bad_config}}) {
+    const Config config = settings().with(setting, value);
+    const ErrorDetail refused = thrown_by([&] { run_on(1, config, [](World&) {}); });
+    EXPECT_TRUE(tells(refused, code, {value}));
+  }
 }
 
 TEST(BadArgument, DepthMustBeFrom1To4096) {

@@ -171,7 +171,7 @@ TEST(WaitSets, EndWhenTheirPeerIsDead) {
 TEST(WaitSets, AreRefusedIfEmpty) {
   run_on(1, [](World& world) {
     EXPECT_TRUE(tells(world.wait_any(WaitSet{}).status(), Code::bad_argument,
-                      {"wait_any", "no slot, no request and no reader"}));
+                      {"wait_any", "no slot, request, reader, plan or message"}));
     Slot slot = world.expose(named("alone"));
     const std::array<Slot*, 1> slots{&slot};
     EXPECT_TRUE(

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "base/printable.hpp"
 #include "tests/unit/base/memory_shortage.hpp"
 
 namespace weft {
@@ -63,6 +64,21 @@ TEST(ErrorText, ShowsTheSequencesOfAWait) {
 TEST(ErrorText, StaysOneLineWhateverNamesHold) {
   const ErrorDetail detail{.code = Code::system, .message = "two\nlines", .slot = "a\r\nb"};
   EXPECT_EQ(detail.text().find_first_of("\r\n"), std::string::npos);
+}
+
+TEST(ErrorText, ShowsControlCharactersByTheirNumbers) {
+  const ErrorDetail detail{.code = Code::timeout,
+                           .message = "rank 1\x1b[31m\x7f left: gr\xc3\xbc\xc3\x9f",
+                           .slot = "a\tb\xc2\x9b\xff"};
+  EXPECT_EQ(detail.text(),
+            "timeout: slot \"a b\\xc2\\x9b\\xff\": rank 1\\x1b[31m\\x7f left: "
+            "gr\xc3\xbc\xc3\x9f");
+  EXPECT_EQ(printable("a \xe2\x80\x93 b"), "a \xe2\x80\x93 b");
+  EXPECT_EQ(printable("a\xe2\x80\xaez"), "a\\xe2\\x80\\xaez") << "turns the line around";
+  for (const char* bad :
+       {"\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
+    EXPECT_EQ(utf8_bytes(bad), 0U) << "no UTF-8";
+  EXPECT_EQ(utf8_bytes("\xf0\x9f\x8e\x89"), 4U);
 }
 
 TEST(Code, NamesAreDistinct) {

@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "base/kernels/combine.hpp"
 #include "base/tensor_checks.hpp"
 #include "tests/support/errors.hpp"
 #include "weft/error.hpp"
@@ -30,6 +34,8 @@ class CountedStorage final : public Storage {
  private:
   int& alive_;
 };
+
+using weft::tests::contains;
 
 std::string refusal(const std::function<void()>& call) {
   return weft::tests::refusal_of(Code::bad_argument, [&] { call(); });
@@ -55,6 +61,85 @@ TEST(Shape, IsEqualOnlyDimensionByDimension) {
   EXPECT_NE(Shape({2, 3}), Shape({3, 2}));
   EXPECT_NE(Shape({6}), Shape({6, 1}));
   EXPECT_NE(Shape({0, 2}), Shape({0, 3}));
+}
+
+TEST(Float16, IsTheFloatOfItsBits) {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      float expected = 0;
+      kernels::widen(&expected, reinterpret_cast<const std::byte*>(&half), dtype, 1);
+      const bool is_f16 = dtype == DType::f16;
+      const float value = is_f16 ? float(f16::from_bits(half)) : float(bf16::from_bits(half));
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(value)) << name(dtype) << " " << bits;
+        EXPECT_TRUE(std::isnan(is_f16 ? float(f16(value)) : float(bf16(value)))) << bits;
+        continue;
+      }
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(value), std::bit_cast<std::uint32_t>(expected))
+          << name(dtype) << " " << bits;
+      EXPECT_EQ(is_f16 ? f16(value).bits() : bf16(value).bits(), half) << name(dtype);
+    }
+  }
+}
+
+TEST(Float16, IsRoundedToTheNearestTiesToEven) {
+  std::mt19937 random(7);
+  for (int n = 0; n < 2'000'000; ++n) {
+    // Every exponent, and every other time a value near to halfway between two of the type.
+    std::uint32_t bits = random();
+    if (n % 2 == 0)
+      bits = (bits & 0xffff'e000U) | (0x1000U + static_cast<std::uint32_t>(n / 2 % 3) - 1);
+    const auto value = std::bit_cast<float>(bits);
+    if (std::isnan(value)) continue;
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      std::uint16_t expected = 0;
+      kernels::narrow(reinterpret_cast<std::byte*>(&expected), dtype, &value, 1);
+      ASSERT_EQ(dtype == DType::f16 ? f16(value).bits() : bf16(value).bits(), expected)
+          << name(dtype) << " of " << value;
+    }
+  }
+  static_assert(f16(1.0F).bits() == 0x3c00 && f16(65520.0F).bits() == 0x7c00);
+  static_assert(f16(-0x1p-24F).bits() == 0x8001 && f16(0x1p-25F).bits() == 0);
+  static_assert(float(f16(0.1F)) == 0x1.998p-4F && bf16(1.0F).bits() == 0x3f80);
+}
+
+TEST(Tensor, HasSixteenBitFloatsAsElements) {
+  std::array<std::uint16_t, 3> memory{0x3c00, 0x4000, 0xc200};
+  const Tensor halves = Tensor::wrap(memory.data(), DType::f16, {3});
+  float sum = 0;
+  for (const f16 half : halves.as<f16>()) sum += half;
+  EXPECT_EQ(sum, 0.0F);  // 1 + 2 - 3
+  halves.as<f16>()[0] = f16(0.5F);
+  EXPECT_EQ(memory[0], 0x3800);
+  EXPECT_NE(refusal([&] { (void)halves.as<bf16>(); }).find("bf16"), std::string::npos);
+  EXPECT_EQ(dtype_of<bf16>(), DType::bf16);
+}
+
+TEST(Tensor, IsReshapedOverTheSameMemory) {
+  std::array<float, 6> memory{0, 1, 2, 3, 4, 5};
+  const Tensor matrix = Tensor::wrap(memory.data(), DType::f32, {2, 3});
+  const Tensor column = matrix.reshape({6, 1});
+  EXPECT_EQ(column.text(), "f32[6, 1]");
+  EXPECT_EQ(column.data(), matrix.data());
+  EXPECT_EQ(column.as<float>()[5], 5.0F);
+  EXPECT_TRUE(contains(refusal([&] { (void)matrix.reshape({5}); }), "6 elements"));
+  EXPECT_TRUE(contains(refusal([&] { (void)matrix.slice(1, 0, 2).reshape({4}); }), "dense"));
+  const Tensor on_gpu = Tensor::wrap(memory.data(), DType::f32, {6}, Memory::gpu(1));
+  EXPECT_EQ(on_gpu.reshape({3, 2}).memory(), Memory::gpu(1));
+  EXPECT_EQ(Tensor::wrap(memory.data(), DType::f32, {0, 3}).reshape({0}).bytes(), 0U);
+}
+
+TEST(Tensor, RefusesStridesThatLeadBeyondAllMemory) {
+  float element = 0;
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max() / 2;
+  const auto wrapped = [&](const Shape& shape, const std::vector<std::int64_t>& strides) {
+    return refusal([&] { (void)Tensor::wrap(&element, DType::f32, shape, strides); });
+  };
+  EXPECT_TRUE(contains(wrapped({2, 3}, {kHuge, kHuge}), "memory"));
+  EXPECT_TRUE(contains(wrapped({4}, {kHuge}), "memory"));
+  EXPECT_EQ(wrapped({1, 1}, {kHuge, kHuge}), "(accepted)") << "no element lies there";
+  EXPECT_EQ(wrapped({0, 3}, {kHuge, kHuge}), "(accepted)");
 }
 
 TEST(Shape, RefusesWhatNoTensorCanHave) {

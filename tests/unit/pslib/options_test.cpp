@@ -75,9 +75,17 @@ TEST(OptimizerText, SaysWhatIsNotAtItsDefault) {
             "clip_norm 1\naccumulate 4\nwire bf16\n");
 }
 
+TEST(Schedules, HaveAFactorForTheUpdateBeforeTheFirst) {
+  for (const auto kind :
+       {Schedule::Kind::constant, Schedule::Kind::step, Schedule::Kind::exponential,
+        Schedule::Kind::linear, Schedule::Kind::cosine})
+    EXPECT_EQ((Schedule{.kind = kind, .period = 10}).factor(0), 1.0) << static_cast<int>(kind);
+}
+
 TEST(Schedules, WarmUpAndThenTakeTheirShape) {
   Schedule schedule{.kind = Schedule::Kind::step, .warmup = 4, .period = 10, .gamma = 0.5F};
   EXPECT_DOUBLE_EQ(schedule.factor(1), 0.25);
+  EXPECT_DOUBLE_EQ(schedule.factor(0), 0.25) << "0 stands for the first";
   EXPECT_DOUBLE_EQ(schedule.factor(4), 1.0);
   EXPECT_DOUBLE_EQ(schedule.factor(14), 1.0);
   EXPECT_DOUBLE_EQ(schedule.factor(15), 0.5);

@@ -23,6 +23,22 @@ TEST(Status, TellsOfRailsThatFailed) {
   EXPECT_EQ(ranks[1]["rails"].dump(), R"([{"peer":0,"lost":3,"back":2}])");
 }
 
+TEST(Status, DoesNotTakeARankThatHasNotJoinedForOneOfAnotherHost) {
+  JobStatus job{.id = "job", .user = 0, .size = 3, .ranks = {}, .held_up = {}};
+  job.ranks.resize(3);
+  for (int rank = 0; rank < 3; ++rank) job.ranks[std::size_t(rank)].rank = rank;
+  job.ranks[0].seen = SeenBy::itself;
+  job.ranks[0].host = "a";
+  job.ranks[2].host = "b";
+  const std::string text = status_text(job, nullptr, 0);
+  const auto line = [&](int rank) {
+    const std::size_t at = text.find("\n    " + std::to_string(rank) + " ") + 1;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_NE(line(1).find("(has not joined)"), std::string::npos) << text;
+  EXPECT_NE(line(2).find("(another host:"), std::string::npos) << text;
+}
+
 TEST(Status, TellsTheStepOfEachExecutorAndTheEdgeThatItAwaits) {
   JobStatus job{.id = "job", .user = 0, .size = 4, .ranks = {}, .held_up = {}};
   job.ranks.resize(4);

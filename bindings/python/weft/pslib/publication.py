@@ -120,7 +120,7 @@ class Publisher(Owner):
         """Accepts no more subscribers, gives each the newest version at its next request, then tells it that the
         publisher has left. Returns when all have gone."""
         pointer = self._pointer("leave")
-        _waits.on_thread(lambda: check(lib.weft_publisher_leave(pointer, -1.0 if timeout is None else timeout)))
+        _waits.on_thread(lambda: check(lib.weft_publisher_leave(pointer, _waits.seconds(timeout))))
 
 
 class Publication(Owner):
@@ -177,7 +177,7 @@ class Reader(Owner):
 
         def call() -> Any:
             out = ffi.new("weft_reader**")
-            check(lib.weft_reader_join(named, options, -1.0 if timeout is None else timeout, out))
+            check(lib.weft_reader_join(named, options, _waits.seconds(timeout), out))
             return out[0]
 
         return Reader(_waits.on_thread(call, lib.weft_reader_close))

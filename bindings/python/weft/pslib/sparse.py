@@ -43,7 +43,7 @@ def open_table(server: ParameterServer, name: str, dim: int, parts: dict[str, An
 
     def call() -> Any:
         out = ffi.new("weft_sparse_table**")
-        check(lib.weft_sparse_table_open(pointer, named, options, -1.0 if timeout is None else timeout, out))
+        check(lib.weft_sparse_table_open(pointer, named, options, _waits.seconds(timeout), out))
         return out[0]
 
     rule = rule_of(held)

@@ -49,7 +49,7 @@ def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec]
 
     def call() -> Any:
         out = ffi.new("weft_table**")
-        seconds = -1.0 if timeout is None else timeout
+        seconds = _waits.seconds(timeout)
         check(lib.weft_table_open(pointer, named, specs, len(specs), options, seconds, out))
         return out[0]
 
@@ -113,7 +113,7 @@ class Table(Owner):
         everyone's."""
         pointer = self._pointer("initialize")
         with Use(self._node.line, "initialize"):
-            _waits.on_thread(lambda: check(lib.weft_table_initialize(pointer, -1.0 if timeout is None else timeout)))
+            _waits.on_thread(lambda: check(lib.weft_table_initialize(pointer, _waits.seconds(timeout))))
 
     def push(self) -> None:
         """Worker: makes the gradients visible to the shards. Does not wait."""
@@ -208,7 +208,7 @@ class Table(Owner):
 
         from ..errors import Timeout
 
-        end = monotonic() + (self._world.timeout if timeout is None else timeout)
+        end = monotonic() + (self._world.timeout if timeout is None else _waits.given(timeout))
         while True:
             try:
                 self.pull(0.0)

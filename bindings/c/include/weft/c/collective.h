@@ -73,7 +73,7 @@ typedef struct weft_call {
   const weft_tensor* in;
   const weft_tensor* out;
   weft_collective_kind kind;
-  int root; /* place in the group, from 0 */
+  int root; /* a rank of the group, from 0 (weft_collectives_rank), not of the world */
   weft_reduction reduction;
   weft_algorithm algorithm;    /* the same on every rank */
   weft_reduce_function reduce; /* in place of `reduction`; NULL: none */

@@ -19,9 +19,9 @@ typedef struct weft_message_request weft_message_request; /* freed by weft_messa
 typedef struct weft_message_info {
   size_t struct_size;
   uint64_t tag;
-  size_t bytes; /* size of the message; the receive's tensor may be larger */
-  int source;   /* the sender's rank */
-  int reserved;
+  size_t bytes;     /* size of the message; the receive's tensor may be larger */
+  int source;       /* the sender's rank */
+  weft_dtype dtype; /* element type of the tensor that was sent */
 } weft_message_info;
 
 /* The tensor and tag of a send, and the source, tags and tensor of a receive: a receive takes the
@@ -34,8 +34,8 @@ weft_code weft_message_send(weft_world* world, int to, uint64_t tag, const weft_
 /* The same without waiting: the tensor is lent until the request has ended. */
 weft_code weft_message_isend(weft_world* world, int to, uint64_t tag, const weft_tensor* tensor,
                              weft_message_request** request);
-/* Receives a message into the first bytes of `into`. WEFT_CODE_MISMATCH: it is larger than `into`,
- * and was dropped. */
+/* Receives a message into the first bytes of `into`, which has its element type or is of u8.
+ * WEFT_CODE_MISMATCH: it is larger than `into`, or of another type, and was dropped. */
 weft_code weft_message_recv(weft_world* world, int from, uint64_t tag, uint64_t mask,
                             const weft_tensor* into, double timeout_seconds,
                             weft_message_info* info);

@@ -3,6 +3,8 @@
 #ifndef WEFT_C_PUBLISHED_SLOT_H
 #define WEFT_C_PUBLISHED_SLOT_H
 
+#include "weft/c/collective.h"
+#include "weft/c/message.h"
 #include "weft/c/slot.h"
 
 WEFT_C_BEGIN
@@ -96,11 +98,16 @@ typedef struct weft_wait_set {
   size_t request_count;
   weft_published_reader* const* readers;
   size_t reader_count;
+  weft_plan* const* plans; /* that were started */
+  size_t plan_count;
+  weft_message_request* const* messages;
+  size_t message_count;
 } weft_wait_set;
 
 /* Waits until a slot has an arrival, a request has ended or a reader has a version not seen yet, or
- * can't get one any more, and returns its index: slots have the first ones, then requests, then
- * readers. If several are ready, successive calls return each in turn. */
+ * can't get one any more, or a plan or message has ended, and returns its index: slots have the
+ * first ones, then requests, readers, plans, messages. If several are ready, successive calls
+ * return each in turn. */
 weft_code weft_wait_any(weft_world* world, const weft_wait_set* set, double timeout_seconds,
                         size_t* index);
 

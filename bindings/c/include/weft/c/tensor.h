@@ -62,6 +62,10 @@ weft_code weft_tensor_share(const weft_tensor* tensor, weft_tensor** other);
  * WEFT_CODE_BAD_ARGUMENT if they don't lie within the tensor or it is not dense. */
 weft_code weft_tensor_part(const weft_tensor* tensor, int64_t first, const int64_t* dims,
                            size_t ndims, weft_tensor** part);
+/* All elements of a dense tensor as one of these dimensions, over the same memory.
+ * WEFT_CODE_BAD_ARGUMENT if they are of another number of elements. */
+weft_code weft_tensor_reshape(const weft_tensor* tensor, const int64_t* dims, size_t ndims,
+                              weft_tensor** reshaped);
 /* Indices `first` to `first` + `count` - 1 of dimension `dim`, over the same memory: for example
  * columns of a matrix. */
 weft_code weft_tensor_slice(const weft_tensor* tensor, size_t dim, int64_t first, int64_t count,

@@ -90,6 +90,13 @@ weft_code weft_group_id(const weft_group* group, uint64_t* id);
  * equal arguments. Sends no messages. */
 weft_code weft_group_subset(const weft_group* group, const int* places, size_t count,
                             weft_group** subset);
+/* The colour of a rank that is to be in no group of a split. */
+#define WEFT_NO_COLOUR (-1)
+/* Splits the group: the members that give one `colour`, from 0 on, get the group of these, in the
+ * order of their `key` and, of equal keys, of their places in this group. With WEFT_NO_COLOUR the
+ * group is empty. Every member calls it. Group::split() in weft/group.hpp has the errors. */
+weft_code weft_group_split(const weft_group* group, int colour, int key, double timeout_seconds,
+                           weft_group** part);
 /* Agrees with the other members on the survivors: every survivor gets the same group, in the former
  * order. Any member may call it at any time. Group::shrink() in weft/group.hpp has the errors. */
 weft_code weft_group_shrink(const weft_group* group, double timeout_seconds,
