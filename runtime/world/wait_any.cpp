@@ -1,6 +1,8 @@
 // Waits for one of several handles.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/fail.hpp"
 #include "runtime/world/services.hpp"
 #include "runtime/world/world_state.hpp"
@@ -8,8 +10,16 @@
 namespace weft {
 namespace {
 
-/// Number of awaited ends that the timeout of a call names.
-constexpr std::size_t kMostNamed = 4;
+/// Number of awaited ends of which a timeout tells all, and number of those that it names at all.
+constexpr std::size_t kMostTold = 4;
+constexpr std::size_t kMostNamed = 32;
+
+/// "slot "x" with rank 1", or "put into slot "x" with rank 1".
+std::string name_of(const p2p::Awaited& one) {
+  if (one.slot.empty()) return one.lack;
+  const std::string slot = fmt::format("{}slot \"{}\"", one.is_put ? "put into " : "", one.slot);
+  return one.peer < 0 ? slot : fmt::format("{} with rank {}", slot, one.peer);
+}
 
 /// The timeout status of wait_any(). `awaited` returns the end at an index, with its peer.
 template <typename AwaitedAt>
@@ -22,10 +32,14 @@ ErrorDetail none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
       .rank = rank};
   for (std::size_t i = 0; i < count; ++i) {
     p2p::Awaited one = awaited(i);
-    if (i < kMostNamed) {
-      detail.message += fmt::format("{} slot \"{}\"", i == 0 ? ":" : ";", one.slot);
+    const char* const before = i == 0 ? ":" : ";";
+    if (i < kMostTold && !one.slot.empty()) {
+      detail.message +=
+          fmt::format("{} {}slot \"{}\"", before, one.is_put ? "put into " : "", one.slot);
       if (one.sequence != 0) detail.message += fmt::format(", tensor {}", one.sequence);
       detail.message += fmt::format(": {}", one.lack);
+    } else if (i < kMostNamed) {
+      detail.message += fmt::format("{} {}", before, name_of(one));
     }
     if (detail.peer < 0 && one.peer >= 0) {
       detail.peer = one.peer;
@@ -61,6 +75,9 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
       if (request.writer_ == nullptr) return {.slot = "", .lack = "the request has ended"};
       return request.writer_->awaited_put(request.ticket_);
     }
+    std::uint64_t id() const noexcept {
+      return request.writer_ == nullptr ? 0 : request.writer_->id();
+    }
   };
   struct Held {
     detail::Condition& condition;
@@ -68,6 +85,7 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return {.slot = "", .lack = "its condition"}; }
+    std::uint64_t id() const noexcept { return 0; }
   };
   const WaitSet& set = ends.set;
   const std::size_t first_request = set.slots.size();
@@ -100,7 +118,17 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
   };
   if (!ready())
     for (std::size_t i = 0; i < all; ++i) with_end(i, [](auto&& end) { end.before_wait(); });
-  const p2p::WaitEnd end = local.waiter.wait(ready, broken, deadline, [&] { return ends.about; });
+  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  const p2p::WaitEnd end = local.waiter.wait(ready, broken, deadline, [&] {
+    stats::WaitAbout about = ends.about;
+    if (about.operation == stats::Operation::step) return about;
+    about.details = &details.emplace();
+    for (std::size_t i = 0; i < first_condition; ++i)
+      if (const std::uint64_t slot = with_end(i, [](auto&& one) { return one.id(); });
+          slot != 0 && !details->await(slot) && about.more < 0xffff)
+        ++about.more;
+    return about;
+  });
   if (end == p2p::WaitEnd::timeout)
     return refuse(Code::timeout, [&] {
       return none_ready(local.rank, first_condition, [&](std::size_t i) {
