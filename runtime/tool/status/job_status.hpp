@@ -38,7 +38,7 @@ struct EdgeStatus {
 struct WaitStatus {
   stats::Operation operation = stats::Operation::none;
   int peer = -1;
-  std::string slot;
+  std::string slot{};
   std::uint64_t sequence = 0;
   double seconds = 0;              ///< duration so far
   std::vector<int> peers{};        ///< all ranks that it waits for, as far as they are known
