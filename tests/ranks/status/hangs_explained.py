@@ -127,10 +127,18 @@ def main():
                 print(json.dumps(seen, indent=1))
                 print(status(pids[0]), flush=True)
                 raise
-            text = status(pids[0])
-            print(text, flush=True)
-            for line in lines:
-                expect(re.search(line, text), f"weft-status says {line}")
+            # A thread that looks again whether it may go on is not seen to wait for that moment.
+            text = ""
+
+            def says_all():
+                nonlocal text
+                text = status(pids[0])
+                return all(re.search(line, text) for line in lines)
+
+            try:
+                until(f"weft-status says {lines}", 5, says_all)
+            finally:
+                print(text, flush=True)
         finally:
             for pid in pids.values():
                 os.kill(pid, signal.SIGKILL)
