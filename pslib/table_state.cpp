@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "base/stats/waits.hpp"
 #include "pslib/table/entry.hpp"
 #include "pslib/table/table_errors.hpp"
 
@@ -24,6 +25,7 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
                        const std::string& table, std::vector<TensorSpec> specs,
                        const TableOptions& options, const std::string& metrics, Deadline deadline)
     : world_(world),
+      shown_name_(server + '/' + table),
       table_(roles, server, table, std::move(specs), options),
       indices_(index_names(table_.specs)),
       insight_(world,
@@ -36,6 +38,7 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
   for (const TensorSpec& spec : table_.specs)
     bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
   deadline = resolved(world, deadline);
+  const stats::OuterCall call("creation", shown_name_, 0);
   agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
                      deadline, roles.works() ? std::span<const int>() : roles.servers);
   table_.start_from(find_start(world, table_, *agreement_, deadline));
@@ -134,6 +137,9 @@ template <typename Wait>
 Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline deadline,
                            const Wait& wait) noexcept {
   if (Status status = must_work(operation); !status) return status;
+  // The first push carries the initial parameters and is not a step.
+  const std::uint64_t pushed = worker_->pushed();
+  const stats::OuterCall call(operation, shown_name_, pushed == 0 ? 0 : pushed - 1);
   const std::uint64_t since = TableInsight::now();
   deadline = resolved(world_, deadline);
   Status status = serve_own_shard(deadline);

@@ -73,6 +73,7 @@ class TableState {
   Status serve_own_shard(Deadline deadline) noexcept;
 
   World& world_;
+  const std::string shown_name_;  // "server/table"
   Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
   std::uint64_t bytes_ = 0;  // total size of the tensors as pushed and pulled

@@ -54,7 +54,11 @@ enum class Event : std::uint8_t {
   node_ran,       ///< slot: the node's number
   edge_sent,      ///< from the first look to the end; slot: the edge's slot
   edge_received,  ///< likewise
-  count_          // not an event
+  // Collectives and messages, with WEFT_RECORD=all; slot: the group, or the messages with the peer.
+  collective,  ///< from start to end; value: the call's number; peer: the root
+  sent,        ///< a message; value: its number among those to the peer
+  received,    ///< likewise, from the peer
+  count_       // not an event
 };
 
 /// The event's name, such as "attach_granted"; "unknown" for any other number.

@@ -22,14 +22,14 @@
 // copy. The same holds for executors, and for nodes with `number`, which is 0 meanwhile.
 // - The ring's record number n lies in cell n mod capacity. A record is complete if its stamp is
 // 2 (n + 1) both before and after the copy. `head` is the number of records begun so far.
-// - A wait is complete if `since` is not 0 and the same before and after the copy.
+// - A wait, or a failure, is complete if `since` is not 0 and the same before and after the copy.
 // A recording is a copy of a stats segment in a file, with only the entries that existed;
 // `recorded` says which process made it, when and why.
 namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
 inline constexpr std::uint64_t kMagic = 0x7461747374666577;  // the bytes "weftstat"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
@@ -89,13 +89,14 @@ enum class SectionIndex : std::uint8_t {
   totals,
   paths,
   waits,
+  failures,
   executors,
   nodes,
   recorder,
   ring,
   edges
 };
-inline constexpr std::size_t kSections = 11;
+inline constexpr std::size_t kSections = 12;
 
 struct Header {
   Word magic;
@@ -177,21 +178,56 @@ enum class Operation : std::uint8_t {
   rendezvous,  ///< send, recv, or open
   any,         ///< wait_any
   step,        ///< an edge, in a step of an executor
-  count_       // not an operation
+  open,        ///< Collectives::open
+  collective,  ///< a call of a group, plain or of a plan
+  settle,      ///< Collectives::settle
+  send,        ///< a message
+  recv,
+  probe,
+  serve,   ///< the next request of any worker
+  signal,  ///< a signal's value, or the answer of its owner
+  count_   // not an operation
 };
 
-/// A wait of one of the rank's threads; written when the thread goes to sleep.
+/// Ranks or slots that a wait names besides its peer.
+inline constexpr std::size_t kAwaited = 8;
+
+/// A wait of one of the rank's threads; written when the thread goes to sleep, and again when it
+/// falls asleep once more if it awaits several ranks.
 struct alignas(64) WaitEntry {
   Word taken;  ///< 1 while a thread uses the entry
   Word since;  ///< start of the wait (CLOCK_MONOTONIC, ns); 0: no wait
-  /// Bits 0-7 operation, 8-31 peer (all ones: none, or several); of a step: 32-39 number of the
-  /// executor's entry, from 1, 40-55 number of further edges that it waits for.
+  /// Bits 0-7 operation, 8-31 peer (all ones: none, or several), 40-55 number of what it awaits
+  /// beyond what the entry names; of a step: 32-39 number of the executor's entry, from 1; of all
+  /// others: 32-39 number of `awaited`.
   Word what;
-  Word slot;      ///< the slot's number in the records; 0: none
+  Word slot;      ///< the slot's number in the records, or the group's; 0: none
   Word sequence;  ///< the sequence, or the step, waited for; 0: none
   Word until;     ///< the deadline, ns
+  Word bytes;     ///< of the tensor; 0: not known
+  Word tag;       ///< of a message
+  Word mask;      ///< bits of the tag that count; 0: the wait has no tag, or takes every tag
+  /// The ranks, all of which are needed; for wait_any and a server the numbers of the slots, one of
+  /// which suffices.
+  std::array<Word, kAwaited> awaited;
+  WordText<88> text;    ///< the call: "all_reduce(f32[1000], sum)"; of a message: how far it is
+  WordText<96> within;  ///< the table's call that waits; empty: none
 };
-static_assert(sizeof(WaitEntry) == 64);
+static_assert(sizeof(WaitEntry) == 320);
+
+/// An operation that has failed, and its outcome, which the application has not looked at.
+struct alignas(64) FailureEntry {
+  Word taken;     ///< 1 while the entry is in use
+  Word since;     ///< when it failed (CLOCK_MONOTONIC, ns); 0: no failure
+  Word what;      ///< bits 0-7 operation, 8-31 peer (all ones: none), 40-47 code
+  Word slot;      ///< the slot's number in the records, or the group's; 0: none
+  Word sequence;  ///< of the put, or of the group's call; 0: none
+  Word count;     ///< number of such failures since
+  WordText<464> text;
+};
+static_assert(sizeof(FailureEntry) == 512);
+
+inline constexpr std::size_t kFailures = 16;  ///< entries; further failures are not shown
 
 /// An executor of a graph. The thread that runs its steps writes it.
 struct alignas(64) ExecutorEntry {
@@ -262,15 +298,22 @@ static_assert(sizeof(GpuCounters) == 64);
 
 enum class EdgeState : std::uint32_t { free, attaching, live, closing };
 
-/// One end of one slot. Its counters have their own cache line.
+/// The role of a group of collectives, which has an edge entry too: its transfers are calls.
+inline constexpr Role kCalls = static_cast<Role>(4);
+inline constexpr std::size_t kRoles = 5;  ///< weft::Role, and kCalls
+/// The numbers of edges that are no slot's begin here.
+inline constexpr std::uint64_t kOtherNumbers = std::uint64_t{1} << 28U;
+
+/// One end of one slot, the messages to or from a peer, or a group of collectives. Its counters
+/// have their own cache line.
 struct alignas(64) EdgeEntry {
   Word generation;
   std::atomic<EdgeState> state;
-  std::atomic<std::uint32_t> role;  ///< a weft::Role
+  std::atomic<std::uint32_t> role;  ///< a weft::Role, or kCalls
   std::atomic<std::int32_t> peer;   ///< -1: none yet, or several
   std::uint32_t reserved;
   Word slot;     ///< the slot's number in the records
-  Word pending;  ///< operations not begun yet: puts without a credit
+  Word pending;  ///< puts without a credit; a group's calls under way
   WordText<8> fabric;
   WordText<208> name;
   EdgeCounters counters;
@@ -299,7 +342,7 @@ struct Record {
   Word value;    ///< a sequence number, a step, a size or a chunk, depending on the event
   Word bytes;    ///< bytes moved
   Word thread;   ///< of a node: the executor's thread, 0 for the caller of run(), plus its entry <<
-                 ///< 32
+                 ///< 32; of a collective: bits 0-7 CollectiveKind, 8-31 this rank's place
 };
 static_assert(sizeof(Record) == 64);
 
@@ -307,6 +350,10 @@ static_assert(sizeof(Record) == 64);
 std::string_view name(Operation operation) noexcept;
 std::string_view name(PathState state) noexcept;
 std::string_view name(EdgeState state) noexcept;
+/// weft::name(), and "calls" for kCalls.
+std::string_view role_name(Role role) noexcept;
+/// The name of a CollectiveKind, by its number.
+std::string_view collective_name(std::uint8_t kind) noexcept;
 
 /// The names of all counters, states, operations, roles and events, one line per kind: "counters
 /// transfers bytes_moved ...".

@@ -24,11 +24,15 @@ namespace {
 class Image {
  public:
   Image(const StatsView& stats, const RecordingAbout& about)
-      : edges_(stats.all_edges()), nodes_(stats.nodes()), recording_(stats.recorder().all()) {
+      : edges_(stats.all_edges()),
+        nodes_(stats.nodes()),
+        failures_(stats.failures()),
+        recording_(stats.recorder().all()) {
     lay_out(stats);
     put_identity(stats, about);
     put_paths(stats);
     put_waits(stats);
+    put_failures();
     put_executors(stats);
     put_ring();
     put_edges();
@@ -63,6 +67,7 @@ class Image {
                                              {"totals", sizeof(Totals), 1},
                                              {"paths", sizeof(PathEntry), stats.paths().size()},
                                              {"waits", sizeof(WaitEntry), stats.waits().size()},
+                                             {"failures", sizeof(FailureEntry), failures_.size()},
                                              {"executors", sizeof(ExecutorEntry), kExecutors},
                                              {"nodes", sizeof(NodeEntry), nodes_.size()},
                                              {"recorder", sizeof(RingState), 1},
@@ -131,11 +136,34 @@ class Image {
     waits.resize(std::min<std::size_t>(waits.size(), section(SectionIndex::waits).capacity));
     for (const ShownWait& wait : waits) {
       entry->taken.store(1);
-      entry->what.store(pack(wait.about));
+      WaitAbout about = wait.about;
+      about.details = &wait.details;
+      entry->what.store(pack(about));
       entry->slot.store(wait.about.slot);
       entry->sequence.store(wait.about.sequence);
       entry->until.store(wait.until_ns);
+      entry->bytes.store(wait.details.bytes);
+      entry->tag.store(wait.details.tag);
+      entry->mask.store(wait.details.mask);
+      for (std::size_t i = 0; i < kAwaited; ++i) entry->awaited[i].store(wait.details.awaited[i]);
+      entry->text.set(wait.details.text());
+      entry->within.set(wait.within);
       entry->since.store(wait.since_ns);
+      ++entry;
+    }
+  }
+
+  void put_failures() {
+    auto* entry = at<FailureEntry>(SectionIndex::failures);
+    for (const ShownFailure& from : failures_) {
+      entry->taken.store(1);
+      entry->what.store(pack(static_cast<std::uint8_t>(from.operation), from.peer) |
+                        static_cast<std::uint64_t>(from.code) << 40U);
+      entry->slot.store(from.slot);
+      entry->sequence.store(from.sequence);
+      entry->count.store(from.count);
+      entry->text.set(from.text);
+      entry->since.store(from.since_ns);
       ++entry;
     }
   }
@@ -202,6 +230,7 @@ class Image {
   };
   std::vector<ShownEdge> edges_;
   std::vector<ShownNode> nodes_;
+  std::vector<ShownFailure> failures_;
   Recording recording_;
   std::vector<Line> words_;
 };

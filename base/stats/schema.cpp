@@ -45,12 +45,20 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Event::count_)> 
     "viewed",
     "node_ran",
     "edge_sent",
-    "edge_received"};
+    "edge_received",
+    "collective",
+    "sent",
+    "received"};
 static_assert(!kEvents.back().empty(), "every event has a name");
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Operation::count_)> kOperations{
-    "none", "join", "leave", "attach", "put", "wait", "view", "next", "rendezvous", "any", "step"};
+    "none", "join", "leave",      "attach", "put",  "wait", "view",  "next",  "rendezvous", "any",
+    "step", "open", "collective", "settle", "send", "recv", "probe", "serve", "signal"};
 static_assert(!kOperations.back().empty(), "every operation has a name");
+
+constexpr std::array<std::string_view, 10> kCollectives{
+    "barrier",    "broadcast", "reduce",  "all_reduce", "reduce_scatter",
+    "all_gather", "gather",    "scatter", "all_to_all", "scan"};
 
 constexpr std::array<std::string_view, 5> kPathStates{"joining", "connected", "left", "failed",
                                                       "idle"};
@@ -75,6 +83,8 @@ std::string_view name(Event event) noexcept { return name_in(kEvents, event); }
 std::string_view name(Operation operation) noexcept { return name_in(kOperations, operation); }
 std::string_view name(PathState state) noexcept { return name_in(kPathStates, state); }
 std::string_view name(EdgeState state) noexcept { return name_in(kEdgeStates, state); }
+std::string_view role_name(Role role) noexcept { return role == kCalls ? "calls" : name(role); }
+std::string_view collective_name(std::uint8_t kind) noexcept { return name_in(kCollectives, kind); }
 
 std::string schema() {
   std::string text =
@@ -84,8 +94,8 @@ std::string schema() {
       "path_counters control_messages registrations rails_lost rails_back\n";
   text += line("path_states", kPathStates) + "path_healths alive slow suspect dead\n" +
           line("edge_states", kEdgeStates) + line("operations", kOperations) + "roles";
-  for (const Role role : {Role::puts, Role::receives, Role::publishes, Role::views})
-    (text += ' ') += weft::name(role);
+  for (const Role role : {Role::puts, Role::receives, Role::publishes, Role::views, kCalls})
+    (text += ' ') += role_name(role);
   return text += '\n' + line("events", kEvents);
 }
 

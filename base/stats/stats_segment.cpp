@@ -44,6 +44,7 @@ std::array<Part, kSections> lay_out(const StatsOptions& options) {
                                      {"totals", sizeof(Totals), 1},
                                      {"paths", sizeof(PathEntry), std::size_t(options.size)},
                                      {"waits", sizeof(WaitEntry), kWaits},
+                                     {"failures", sizeof(FailureEntry), kFailures},
                                      {"executors", sizeof(ExecutorEntry), kExecutors},
                                      {"nodes", sizeof(NodeEntry), options.nodes},
                                      {"recorder", sizeof(RingState), 1},

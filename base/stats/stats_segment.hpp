@@ -99,6 +99,11 @@ class StatsSegment {
   std::span<WaitEntry> waits() noexcept {
     return {at<WaitEntry>(SectionIndex::waits), section(SectionIndex::waits).capacity};
   }
+  std::span<FailureEntry> failures() noexcept {
+    return {at<FailureEntry>(SectionIndex::failures), section(SectionIndex::failures).capacity};
+  }
+  /// A number for the records of an edge that is no slot's.
+  std::uint64_t other_number() noexcept { return kOtherNumbers + others_.fetch_add(1); }
   /// Number of connections that did not come from a rank of this job.
   Word& rejected_connections() noexcept { return totals().rejected_connections; }
   std::span<const std::byte> bytes() const noexcept { return {memory_.data(), memory_.bytes()}; }
@@ -132,6 +137,7 @@ class StatsSegment {
   os::Fd file_;
   os::Mapping memory_;
   std::string hidden_because_;
+  std::atomic<std::uint64_t> others_{1};
   std::mutex mutex_;           ///< guards the following members
   std::size_t populated_ = 0;  ///< bytes of the file whose pages exist
   std::uint32_t used_ = 0;     ///< edge entries taken at least once

@@ -16,12 +16,13 @@
 namespace weft::stats {
 namespace {
 
-constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(SegmentIdentity), 1,
-                                                         sizeof(Recorded),        sizeof(Totals),
-                                                         sizeof(PathEntry),       sizeof(WaitEntry),
-                                                         sizeof(ExecutorEntry),   sizeof(NodeEntry),
-                                                         sizeof(RingState),       sizeof(Record),
-                                                         sizeof(EdgeEntry)};
+constexpr std::array<std::size_t, kSections> kEntryBytes{
+    sizeof(SegmentIdentity), 1,
+    sizeof(Recorded),        sizeof(Totals),
+    sizeof(PathEntry),       sizeof(WaitEntry),
+    sizeof(FailureEntry),    sizeof(ExecutorEntry),
+    sizeof(NodeEntry),       sizeof(RingState),
+    sizeof(Record),          sizeof(EdgeEntry)};
 
 [[noreturn]] void refuse(const std::string& why) {
   throw_error(Code::system, "stats segment", why, "read it with the weft that the rank runs");
@@ -97,6 +98,10 @@ void drop_torn(std::span<std::byte> copy, std::span<std::byte> later) {
   const auto later_waits = entries_in<WaitEntry>(later, SectionIndex::waits);
   for (std::size_t i = 0; i < waits.size(); ++i)
     if (!is_same(waits[i].since, later_waits[i].since)) waits[i].since.store(0);
+  const auto failures = entries_in<FailureEntry>(copy, SectionIndex::failures);
+  const auto later_failures = entries_in<FailureEntry>(later, SectionIndex::failures);
+  for (std::size_t i = 0; i < failures.size(); ++i)
+    if (!is_same(failures[i].since, later_failures[i].since)) failures[i].since.store(0);
 }
 
 void end_texts(std::span<std::byte> copy) {
@@ -195,18 +200,51 @@ std::vector<ShownWait> StatsView::waits() const {
     const std::uint64_t since = entry.since.load(std::memory_order_acquire);
     if (since == 0) continue;
     const std::uint64_t what = entry.what.load(std::memory_order_acquire);
-    const ShownWait wait{.about = {.operation = static_cast<Operation>(kind_in(what)),
-                                   .peer = peer_in(what),
-                                   .slot = entry.slot.load(std::memory_order_acquire),
-                                   .sequence = entry.sequence.load(std::memory_order_acquire),
-                                   .executor = static_cast<std::uint8_t>(what >> 32U & 0xff),
-                                   .more = static_cast<std::uint16_t>(what >> 40U & 0xffff)},
-                         .since_ns = since,
-                         .until_ns = entry.until.load(std::memory_order_acquire)};
-    if (entry.since.load(std::memory_order_relaxed) == since) waits.push_back(wait);
+    const auto third = static_cast<std::uint8_t>(what >> 32U & 0xff);
+    ShownWait wait{.about = {.operation = static_cast<Operation>(kind_in(what)),
+                             .peer = peer_in(what),
+                             .slot = entry.slot.load(std::memory_order_acquire),
+                             .sequence = entry.sequence.load(std::memory_order_acquire),
+                             .more = static_cast<std::uint16_t>(what >> 40U & 0xffff)},
+                   .details = {.bytes = entry.bytes.load(std::memory_order_acquire),
+                               .tag = entry.tag.load(std::memory_order_acquire),
+                               .mask = entry.mask.load(std::memory_order_acquire)},
+                   .within = entry.within.get(),
+                   .since_ns = since,
+                   .until_ns = entry.until.load(std::memory_order_acquire)};
+    if (wait.about.operation == Operation::step)
+      wait.about.executor = third;
+    else
+      for (std::size_t i = 0; i < std::min<std::size_t>(third, kAwaited); ++i)
+        wait.details.await(entry.awaited[i].load(std::memory_order_acquire));
+    wait.details.set_text(entry.text.get());
+    if (entry.since.load(std::memory_order_relaxed) == since) waits.push_back(std::move(wait));
   }
   std::ranges::sort(waits, {}, &ShownWait::since_ns);
   return waits;
+}
+
+std::vector<ShownFailure> StatsView::failures() const {
+  std::vector<ShownFailure> failures;
+  const Section& part = section(SectionIndex::failures);
+  for (const FailureEntry& entry :
+       std::span(at<FailureEntry>(SectionIndex::failures), part.capacity)) {
+    const std::uint64_t since = entry.since.load(std::memory_order_acquire);
+    if (since == 0) continue;
+    const std::uint64_t what = entry.what.load(std::memory_order_acquire);
+    ShownFailure failure{.operation = static_cast<Operation>(kind_in(what)),
+                         .peer = peer_in(what),
+                         .code = static_cast<Code>(what >> 40U & 0xff),
+                         .slot = entry.slot.load(std::memory_order_acquire),
+                         .sequence = entry.sequence.load(std::memory_order_acquire),
+                         .count = entry.count.load(std::memory_order_acquire),
+                         .since_ns = since,
+                         .text = entry.text.get()};
+    if (entry.since.load(std::memory_order_relaxed) == since)
+      failures.push_back(std::move(failure));
+  }
+  std::ranges::sort(failures, {}, &ShownFailure::since_ns);
+  return failures;
 }
 
 std::vector<ShownEdge> StatsView::all_edges() const {
@@ -216,7 +254,7 @@ std::vector<ShownEdge> StatsView::all_edges() const {
   for (const EdgeEntry& entry : std::span(at<EdgeEntry>(SectionIndex::edges), present)) {
     const std::uint64_t generation = entry.generation.load(std::memory_order_acquire);
     if (generation % 2 != 0 || generation == 0) continue;
-    if (entry.role.load() > static_cast<std::uint32_t>(Role::views)) continue;
+    if (entry.role.load() >= kRoles) continue;
     ShownEdge edge;
     edge.state = entry.state.load(std::memory_order_acquire);
     edge.slot = entry.slot.load(std::memory_order_acquire);

@@ -28,9 +28,23 @@ struct ShownEdge {
 
 /// A thread that waits.
 struct ShownWait {
-  WaitAbout about;
+  WaitAbout about;  ///< its `details` is null
+  WaitDetails details;
+  std::string within;  ///< the table's call that waits; empty: none
   std::uint64_t since_ns = 0;
   std::uint64_t until_ns = 0;
+};
+
+/// An operation that has failed, and whose outcome the application has not looked at.
+struct ShownFailure {
+  Operation operation = Operation::none;
+  int peer = -1;
+  Code code = Code::ok;
+  std::uint64_t slot = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t count = 0;
+  std::uint64_t since_ns = 0;
+  std::string text;
 };
 
 struct ShownExecutor {
@@ -78,6 +92,8 @@ class StatsView {
   std::vector<ShownEdge> all_edges() const;
   /// The current waits, the longest first.
   std::vector<ShownWait> waits() const;
+  /// The oldest first.
+  std::vector<ShownFailure> failures() const;
   /// Also those that are gone, as long as their entries are not reused.
   std::vector<ShownExecutor> executors() const;
   std::vector<ShownNode> nodes() const;

@@ -161,7 +161,8 @@ class WEFT_API Messages {
   /// failure in their order, or ok. After a timeout, requests that have not ended stay alive.
   Status wait_all(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
   /// Waits for one of `requests` to end and returns its index. If several have ended, successive
-  /// calls return each in turn. The timeout's text names the first 4 requests with their peers.
+  /// calls return each in turn. The timeout's text names the requests with their peers (32 at
+  /// most).
   Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
 
  private:

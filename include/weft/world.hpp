@@ -150,9 +150,9 @@ class WEFT_API World {
 
   /// Waits until one of `slots` has an arrival or can't get one any more (its wait() then says
   /// why), and returns its index. If several are ready, successive calls return each in turn. The
-  /// timeout's text has the first 4 slots with their peers, what each lacks, and the number of
-  /// further ones. The same holds for the three functions below. They allocate for an error's text
-  /// alone.
+  /// timeout's text names the slots with their peers (32 at most, and the number of further ones),
+  /// and says what each of the first 4 lacks. The same holds for the three functions below. They
+  /// allocate for an error's text alone.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
   /// Waits until one of `readers` has a version not seen yet, and returns its index.
   Result<std::size_t> wait_any(std::span<PublishedReader* const> readers,

@@ -16,7 +16,14 @@ IncomingRing::IncomingRing(LocalRank& local, Peer& peer, Geometry geometry)
       block_(local.control, geometry.bytes()),
       longs_(block_.data() + geometry.cell_bytes()),
       next_cell_(&cell(0)),
-      arrived_(geometry.cells) {
+      arrived_(geometry.cells),
+      number_(local.stats->other_number()),
+      row_(local.stats, {.name = "messages",
+                         .slot = number_,
+                         .role = Role::receives,
+                         .fabric = peer.channel ? p2p::name(peer.channel->fabric()) : "",
+                         .peer = peer.rank}),
+      counters_(row_.counters()) {
   for (std::uint32_t i = 0; i < geometry.cells; ++i) new (&cell(i)) Cell{};
 }
 
@@ -112,6 +119,8 @@ void IncomingRing::copy_out(Arrived& arrived, std::byte* into) noexcept {
   counters_.transfers.add(1);
   counters_.bytes_moved.add(arrived.bytes);
   counters_.bytes_copied.add(arrived.bytes);
+  local_.recorder.data(stats::Event::received, peer_.rank, number_, arrived.sequence,
+                       arrived.bytes);
   release(arrived);
 }
 

@@ -58,6 +58,7 @@ class IncomingRing {
   /// Inserts `arrived` at its place by `order`.
   void keep(Arrived& arrived, std::uint64_t order) noexcept;
   Arrived* find(const Tag& tag) const noexcept;
+  const Arrived* first_kept() const noexcept { return first_; }
   void drop(Arrived& arrived) noexcept;
 
   /// Copies the payload to `into`, which must be large enough, and releases the message. Requires
@@ -70,9 +71,10 @@ class IncomingRing {
   void release(Arrived& arrived) noexcept;
 
   EdgeCounters& counters() noexcept { return counters_; }
-  const EdgeCounters& counters() const noexcept { return counters_; }
-  GpuCounters& gpu_counters() noexcept { return gpu_counters_; }
-  const GpuCounters& gpu_counters() const noexcept { return gpu_counters_; }
+  GpuCounters& gpu_counters() noexcept { return row_.gpu_counters(); }
+  weft::TransferCounters read_counters() const noexcept { return row_.read_counters(); }
+  /// Its number in the records.
+  std::uint64_t number() const noexcept { return number_; }
 
   IncomingRing* next = nullptr;  ///< in the list of the rank's rings
 
@@ -103,8 +105,9 @@ class IncomingRing {
   std::uint64_t reported_ = 0;
   std::uint32_t longs_released_ = 0;  ///< long buffers released since `reported_`
   bool spoilt_ = false;
-  EdgeCounters counters_;
-  GpuCounters gpu_counters_;
+  const std::uint64_t number_;
+  stats::EdgeRow row_;
+  EdgeCounters& counters_;
 };
 
 }  // namespace weft::p2p::message

@@ -72,6 +72,8 @@ void MessageState::read(MessageOperation& receive) noexcept {
   counters.transfers.add(1);
   counters.bytes_moved.add(bytes);
   counters.work_requests.add(1);
+  local_.recorder.data(stats::Event::received, receive.ring->peer().rank, receive.ring->number(),
+                       receive.arrived->sequence, bytes);
   end_reading(receive, {});
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/fail.hpp"
@@ -24,8 +25,10 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
     IncomingRing* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
       if (!ring->ready()) deadline = resolve(deadline);
-      const WaitEnd end = local_.waiter.wait([ring] { return ring->ready(); },
-                                             [ring] { return ring->peer().gone(); }, deadline);
+      std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+      const WaitEnd end = local_.waiter.wait(
+          [ring] { return ring->ready(); }, [ring] { return ring->peer().gone(); }, deadline,
+          [&] { return about_receive(details.emplace(), from, tag); });
       if (end == WaitEnd::ready) [[likely]] {
         Arrived* const arrived = ring->take();
         if (arrived != nullptr && tag.takes(arrived->tag)) [[likely]] {
@@ -68,7 +71,8 @@ Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arri
     MessageOperation& operation = take_operation(ring.peer().rank, Tag(arrived.tag), into);
     accept(ring, arrived, operation);
     const auto ended = [&operation] { return operation.stage == Stage::ended; };
-    if (ended() || wait_until(ended, deadline) == WaitEnd::ready) return finish(operation);
+    if (ended() || wait_until(ended, deadline, operation) == WaitEnd::ready)
+      return finish(operation);
     Status status = late(operation);
     put_back(operation);
     end(operation);
@@ -241,7 +245,7 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
     if (!none.ok()) found = find_kept(from, tag);
     return !none.ok();
   };
-  const WaitEnd end = wait_until(ready, deadline);
+  const WaitEnd end = wait_until(ready, deadline, Probed{from, tag});
   if (found.arrived != nullptr) return info_of(found);
   if (end == WaitEnd::ready)
     return altered(none, [](ErrorDetail& detail) { detail.operation = "probe"; });

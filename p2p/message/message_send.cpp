@@ -26,7 +26,7 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
     return std::move(request.status_);
   MessageOperation* const operation = request.operation_;
   const auto ended = [operation] { return operation->stage == Stage::ended; };
-  if (wait_until(ended, deadline) == WaitEnd::ready) {
+  if (wait_until(ended, deadline, *operation) == WaitEnd::ready) {
     request.operation_ = nullptr;
     return finish(*operation).status();
   }

@@ -211,7 +211,8 @@ Result<MessageInfo> MessageState::wait(MessageRequest& request, Deadline deadlin
     return request.info_;
   }
   const auto ended = [operation] { return operation->stage == Stage::ended; };
-  if (!ended() && wait_until(ended, deadline) != WaitEnd::ready) return late(*operation);
+  if (!ended() && wait_until(ended, deadline, *operation) != WaitEnd::ready)
+    return late(*operation);
   request.operation_ = nullptr;
   Result<MessageInfo> result = finish(*operation);
   request.status_ = result.status();
@@ -336,17 +337,22 @@ Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
     }
     return false;
   };
-  if (some() || (!requests.empty() && wait_until(some, deadline) == WaitEnd::ready)) {
+  if (some() || (!requests.empty() && wait_until(some, deadline, requests) == WaitEnd::ready)) {
     next_any_ = found + 1;
     return found;
   }
-  constexpr std::size_t kMostNamed = 4;
+  constexpr std::size_t kMostTold = 4;  // of which the text tells all
+  constexpr std::size_t kMostNamed = 32;
   int peer = -1;
   const std::string text = text_or_empty([&] {
     std::string list = fmt::format("none of {} sends and receives has ended", requests.size());
     for (std::size_t i = 0; i < std::min(requests.size(), kMostNamed); ++i) {
       const Status why = late(*requests[i].operation_);
-      list += fmt::format("{} {}", i == 0 ? ":" : ";", why.detail().message);
+      if (i < kMostTold)
+        list += fmt::format("{} {}", i == 0 ? ":" : ";", why.detail().message);
+      else
+        list += fmt::format("; {} {} (tag {})", why.detail().operation,
+                            source_text(why.detail().peer), requests[i].operation_->tag.value);
       if (peer < 0) peer = why.detail().peer;
     }
     if (requests.size() > kMostNamed)
@@ -364,8 +370,7 @@ void MessageState::report(std::vector<EdgeReport>& edges) const {
     edge.slot = "messages";
     edge.role = role;
     edge.fabric = ring.peer().channel ? std::string(name(ring.peer().channel->fabric())) : "";
-    edge.counters = ring.counters().read();
-    ring.gpu_counters().read(edge.counters);
+    edge.counters = ring.read_counters();
     if (edge.counters.staged_bytes != 0) {
       edge.way = "staged";
       edge.reason = "tensors lie on a GPU, and messages move host memory alone";

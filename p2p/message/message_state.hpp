@@ -164,8 +164,21 @@ class MessageState final : public p2p::Progressable {
   void progress() noexcept;
   void take_in_turn() noexcept;
   void notice_gone(std::uint32_t gone) noexcept;
-  template <typename Ready>
-  p2p::WaitEnd wait_until(const Ready& ready, Deadline deadline) noexcept;
+  /// `what` is waited for: an operation, several requests, or what a probe looks for.
+  template <typename Ready, typename What>
+  p2p::WaitEnd wait_until(const Ready& ready, Deadline deadline, const What& what) noexcept;
+  // How tools see a wait (message_waits.cpp). Cheap, without allocation.
+  struct Probed {
+    int from;
+    Tag tag;
+  };
+  stats::WaitAbout about(stats::WaitDetails& details,
+                         const MessageOperation& operation) const noexcept;
+  stats::WaitAbout about(stats::WaitDetails& details,
+                         std::span<const MessageRequest> requests) const noexcept;
+  stats::WaitAbout about(stats::WaitDetails& details, const Probed& probed) const noexcept;
+  stats::WaitAbout about_receive(stats::WaitDetails& details, int from,
+                                 const Tag& tag) const noexcept;
   MessageOperation& take_operation(int peer, const Tag& tag, const Tensor& tensor);
   void end(MessageOperation& operation) noexcept;
   void give_back(MessageOperation& operation) noexcept;

@@ -12,7 +12,17 @@
 namespace weft::p2p::message {
 
 OutgoingRing::OutgoingRing(LocalRank& local, Mesh& mesh, Peer& peer)
-    : local_(local), mesh_(mesh), peer_(peer), words_(local.control, sizeof(SenderWords)) {
+    : local_(local),
+      mesh_(mesh),
+      peer_(peer),
+      words_(local.control, sizeof(SenderWords)),
+      number_(local.stats->other_number()),
+      row_(local.stats, {.name = "messages",
+                         .slot = number_,
+                         .role = Role::puts,
+                         .fabric = peer.channel ? p2p::name(peer.channel->fabric()) : "",
+                         .peer = peer.rank}),
+      counters_(row_.counters()) {
   new (words_.data()) SenderWords{};
 }
 
@@ -96,6 +106,7 @@ OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, const Tensor
   const bool is_long = kind == Kind::in_long;
   if (is_long && !cursor_.long_is_free(words().credit)) return Sent::no_room;
   const std::uint64_t sequence = cursor_.sent() + 1;
+  const std::uint64_t started_ns = local_.recorder.start();
   const std::uint64_t size = tensor.bytes();
   const Head head{.sequence = sequence, .tag = tag, .size = Head::pack(kind, tensor.dtype(), size)};
   if (direct_ != nullptr) [[likely]] {
@@ -120,6 +131,7 @@ OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, const Tensor
   counters_.transfers.add(1);
   counters_.bytes_moved.add(size);
   counters_.work_requests.add(1);
+  local_.recorder.data(stats::Event::sent, peer_.rank, number_, sequence, size, started_ns);
   return Sent::yes;
 }
 

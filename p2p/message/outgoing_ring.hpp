@@ -97,9 +97,10 @@ class OutgoingRing {
   bool listed = false;  ///< in MessageState::busy_
 
   EdgeCounters& counters() noexcept { return counters_; }
-  const EdgeCounters& counters() const noexcept { return counters_; }
-  GpuCounters& gpu_counters() noexcept { return gpu_counters_; }
-  const GpuCounters& gpu_counters() const noexcept { return gpu_counters_; }
+  GpuCounters& gpu_counters() noexcept { return row_.gpu_counters(); }
+  weft::TransferCounters read_counters() const noexcept { return row_.read_counters(); }
+  /// Its number in the records.
+  std::uint64_t number() const noexcept { return number_; }
 
  private:
   enum class Answer : std::uint8_t { none, granted, refused };
@@ -139,8 +140,9 @@ class OutgoingRing {
   OperationList queue_;
   OfferedMessages offered_;
   std::vector<std::uint32_t> shared_;  ///< chunks shared with the peer
-  EdgeCounters counters_;
-  GpuCounters gpu_counters_;
+  const std::uint64_t number_;
+  stats::EdgeRow row_;
+  EdgeCounters& counters_;
 };
 
 }  // namespace weft::p2p::message

@@ -3,16 +3,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "p2p/message/message_state.hpp"
 
 namespace weft::detail {
 
-template <typename Ready>
-p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noexcept {
+template <typename Ready, typename What>
+p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline,
+                                      const What& what) noexcept {
   // No doorbell rings when a full queue has room again, so poll at this interval.
   constexpr std::chrono::microseconds kLook{200};
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const std::uint64_t since_ns = stats::ns_of(Clock::now());
+  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  const auto about = [&] {
+    stats::WaitAbout wait = this->about(details.emplace(), what);
+    wait.since_ns = since_ns;
+    return wait;
+  };
   for (;;) {
     const bool schedule_poll = awaits_in_silence();
     const Deadline step =
@@ -22,7 +31,7 @@ p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noe
           progress();
           return ready();
         },
-        [&] { return awaits_in_silence() && !schedule_poll; }, step);
+        [&] { return awaits_in_silence() && !schedule_poll; }, step, about);
     if (end == p2p::WaitEnd::ready || until.passed()) return end;
   }
 }

@@ -224,7 +224,12 @@ class Waiter {
     }
     template <typename About>
     void sleeps(const About& about, Clock::time_point until) noexcept {
-      if (waits_ == nullptr || slept_) return;
+      if (waits_ == nullptr) return;
+      if (slept_) {
+        // Some of those that it awaits may have come meanwhile.
+        if (entry_ != nullptr && about_.details != nullptr) stats::Waits::renew(*entry_, about());
+        return;
+      }
       slept_ = true;
       about_ = about();
       entry_ = waits_->show(about_, since_, until);

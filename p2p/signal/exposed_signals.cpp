@@ -117,9 +117,10 @@ Result<std::uint64_t> ExposedSignals::wait_at_least(const SignalState& signal, s
                                                     Deadline deadline) const noexcept {
   const auto& word = signal.line().word;
   const auto value = [&word] { return word.load(std::memory_order_acquire); };
-  const WaitEnd end =
-      local_.waiter.wait([&] { return value() >= least; },
-                         [&] { return !mesh_.peer_status(signal.needs).ok(); }, deadline);
+  const WaitEnd end = local_.waiter.wait(
+      [&] { return value() >= least; }, [&] { return !mesh_.peer_status(signal.needs).ok(); },
+      deadline,
+      [&] { return stats::WaitAbout{.operation = stats::Operation::signal, .sequence = least}; });
   if (end == WaitEnd::ready) return value();
   int peer = -1;
   const Status why =

@@ -49,7 +49,8 @@ std::shared_ptr<RemoteSignalState> RemoteSignals::attach(int owner, const std::s
     return remote->answer.load(std::memory_order_acquire) != Answer::none;
   };
   const WaitEnd end = local_.waiter.wait(
-      answered, [&] { return peer.gone(); }, deadline);
+      answered, [&] { return peer.gone(); }, deadline,
+      [&] { return stats::WaitAbout{.operation = stats::Operation::signal, .peer = owner}; });
   if (end == WaitEnd::ready && remote->answer.load() == Answer::granted) return remote;
   detach(remote);
   if (end == WaitEnd::broken) gone("attach", *remote).or_throw();
@@ -140,7 +141,10 @@ Result<std::uint64_t> RemoteSignals::act(RemoteSignalState& remote, SignalAct ac
     return remote.answered.load(std::memory_order_acquire) >= number;
   };
   const WaitEnd end = local_.waiter.wait(
-      answered, [&] { return remote.owner.gone(); }, deadline);
+      answered, [&] { return remote.owner.gone(); }, deadline,
+      [&] {
+        return stats::WaitAbout{.operation = stats::Operation::signal, .peer = remote.owner.rank};
+      });
   if (end == WaitEnd::broken) return gone(operation, remote);
   if (end == WaitEnd::timeout)
     return failure(Code::timeout, operation, remote,

@@ -84,6 +84,9 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     const auto state = remote(m.remote_id);
     if (state && &state->owner() == &peer) state->flow_answered(m);
   });
+  handle(PutRefusedMessage{}, [&](const PutRefusedMessage& m) {
+    if (const auto state = slot(m.slot_id)) state->put_refused(peer, m);
+  });
   handle(ClosedMessage{}, [&](const ClosedMessage& m) {
     const auto state = remote(m.remote_id);
     if (!state || &state->owner() != &peer) return;

@@ -7,6 +7,15 @@
 #include "weft/slot.hpp"
 
 namespace weft {
+namespace {
+
+/// The application looks at a request that has ended.
+void look_at(const Request& request, const Status& outcome) noexcept {
+  if (detail::SlotAccess::is_refused(request) && !outcome.ok()) [[unlikely]]
+    static_cast<const p2p::RefusedPut&>(outcome.detail()).see();
+}
+
+}  // namespace
 
 void Arrival::release_tensor() noexcept {
   tensor_ = nullptr;
@@ -18,19 +27,29 @@ void Arrival::release_tensor() noexcept {
 }
 
 bool Request::test() noexcept {
-  if (writer_ == nullptr || writer_->forked() || writer_->put_ended(ticket_)) return true;
+  if (writer_ == nullptr) {
+    look_at(*this, status_);
+    return true;
+  }
+  if (writer_->forked() || writer_->put_ended(ticket_)) return true;
   writer_->poll_arrivals();
   return writer_->put_ended(ticket_);
 }
 
 Status Request::wait(Deadline deadline) noexcept {
-  if (writer_ == nullptr) return status_;
+  if (writer_ == nullptr) {
+    look_at(*this, status_);
+    return status_;
+  }
   if (writer_->forked()) return writer_->fork_refusal("put");
   return writer_->wait_put(ticket_, deadline);
 }
 
 Status Request::cancel() noexcept {
-  if (writer_ == nullptr) return status_;
+  if (writer_ == nullptr) {
+    look_at(*this, status_);
+    return status_;
+  }
   if (writer_->forked()) return writer_->fork_refusal("put");
   bool ended = true;
   const Status status = writer_->cancel_put(ticket_, ended);

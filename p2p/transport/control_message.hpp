@@ -54,7 +54,8 @@ enum class MessageType : std::uint32_t {
   gpu_way,        ///< a slot on a GPU: the writer's way to it, or a page that is to prove one
   gpu_page_seen,  ///< whether the owner's GPU sees that page
   flow_question,  ///< WEFT_CHECK=flow: whether a tensor was let go, before another takes its place
-  flow_answer     ///< answers it
+  flow_answer,    ///< answers it
+  put_refused     ///< the writer has refused a put, with the reason
 };
 
 /// Whether a message may arrive before puts that were posted before it: one that asks for something

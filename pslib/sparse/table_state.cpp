@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
+#include "base/stats/waits.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 #include "pslib/table/entry.hpp"
 
@@ -12,6 +13,7 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
                          const std::string& table, const SparseOptions& options,
                          const std::string& metrics, Deadline deadline)
     : world_(world),
+      shown_name_(server + '/' + table),
       table_(roles, server, table, options),
       insight_(world,
                {.server = server,
@@ -22,6 +24,7 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
                 .serves = roles.serves()},
                metrics) {
   deadline = resolved(world, deadline);
+  const stats::OuterCall call("creation", shown_name_, 0);
   agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
                      deadline, roles.works() ? std::span<const int>() : roles.servers);
   table_.start_from(find_start(world, options.checkpoint, table,
@@ -36,6 +39,7 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
 
 Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
   if (Status status = must_work(call.operation); !status) return status;
+  const stats::OuterCall outer(call.operation, shown_name_, 0);
   const std::uint64_t since = TableInsight::now();
   Status status = worker_->run(call, resolved(world_, deadline));
   const WireRows wire = table_.wire_rows();

@@ -33,6 +33,7 @@ class SparseState {
   Status must_work(const char* operation) const noexcept;
 
   World& world_;
+  const std::string shown_name_;  // "server/table"
   SparseDescription table_;
   TableInsight insight_;
   std::optional<Agreement> agreement_;

@@ -52,7 +52,9 @@ Status Service::run(Deadline deadline) {
     if (!deadline.is_default() && deadline.passed()) return late();
     slots.clear();
     for (const Source& source : sources_) slots.push_back(source.slot);
-    const auto ready = world_.wait_any(slots, next_look(deadline));
+    const auto ready = wait_any(
+        world_, {.set = {.readers = slots}, .about = {.operation = stats::Operation::serve}},
+        next_look(deadline));
     const bool is_quiet = !ready && ready.status().code() == Code::timeout;
     Status status = ready ? serve(*ready, deadline) : is_quiet ? look_again() : ready.status();
     if (status.code() == Code::timeout && lasts) status = {};

@@ -28,6 +28,11 @@ void CollectiveGroup::fail(const Status& why) noexcept {
     const std::lock_guard lock(failure_mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
     failure_ = why;
+    row_.failure.show({.operation = stats::Operation::collective,
+                       .peer = why.detail().peer,
+                       .code = why.code(),
+                       .slot = row_.number,
+                       .text = why.detail().message});
     failed_.store(true, std::memory_order_release);
   }
   local_.ring();
@@ -83,6 +88,7 @@ void CollectiveGroup::give_up(Clock::time_point until) noexcept {
     queue_[i].reset();
   }
   queued_ = 0;
+  show_under_way();
 }
 
 void CollectiveGroup::lend(std::shared_ptr<PlannedCall>& call) noexcept {
@@ -130,8 +136,14 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
 Status CollectiveGroup::settle(Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal("settle");
   const auto owner = acquire();
-  const p2p::WaitEnd end =
-      local_.waiter.wait([this] { return take_back() < 0; }, [] { return false; }, deadline);
+  const p2p::WaitEnd end = local_.waiter.wait(
+      [this] { return take_back() < 0; }, [] { return false; }, deadline,
+      [this] {
+        const int member = take_back();
+        return stats::WaitAbout{.operation = stats::Operation::settle,
+                                .peer = member < 0 ? -1 : ranks_[static_cast<std::size_t>(member)],
+                                .slot = row_.number};
+      });
   if (end == p2p::WaitEnd::ready) return {};
   const int rank = ranks_[static_cast<std::size_t>(std::max(0, take_back()))];
   return weft::refuse(Code::timeout, [&] {

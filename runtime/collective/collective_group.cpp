@@ -31,13 +31,14 @@ Deadline before_grace(Deadline until) noexcept {
 }  // namespace
 
 CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
-                                 std::vector<int> ranks, std::uint64_t id)
+                                 std::vector<int> ranks, std::uint64_t id, std::uint64_t nth)
     : local_(local),
       mesh_(mesh),
       table_(table),
       ranks_(std::move(ranks)),
       id_(id),
       me_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), local.rank) - ranks_.begin())),
+      row_(local.stats, ranks_, nth),
       news_(static_cast<int>(ranks_.size())) {}
 
 std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
@@ -112,7 +113,9 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
   }
   if (keeps_heard_) [[unlikely]]
     has_heard_.store(true);
+  call->started_ns = local_.recorder.start();
   queue_[queued_++] = call;
+  show_under_way();
   advance();
   return {};
 }
@@ -127,10 +130,12 @@ void CollectiveGroup::advance(Stint stint) noexcept {
   while (queued_ > 0 && queue_[0]->stage != Stage::bringing) {
     advance_first(*queue_[0]);
     if (queue_[0]->stage != Stage::ended) break;
+    show_ended(*queue_[0]);
     if (queue_[0]->gpu) [[unlikely]]
       begin_to_take(*queue_[0]);
     for (std::size_t i = 1; i < queued_; ++i) queue_[i - 1].swap(queue_[i]);
     queue_[--queued_].reset();
+    show_under_way();
   }
   for (std::size_t i = 1; i < queued_ && queue_[i - 1]->stage != Stage::bringing &&
                           queue_[i]->stage != Stage::bringing && show(*queue_[i]);
@@ -188,21 +193,27 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
   };
   const auto is_broken = [this] { return broken(); };
   p2p::WaitEnd end = p2p::WaitEnd::timeout;
+  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  std::uint64_t since_ns = 0;
+  bool has_asked = false;
+  const auto about = [&] { return this->about(call, since_ns, has_asked, details.emplace()); };
   if (sees_calls() || ended()) {
-    end = local_.waiter.wait(ended, is_broken, deadline);
+    end = local_.waiter.wait(ended, is_broken, deadline, about);
   } else {
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    since_ns = stats::ns_of(Clock::now());
     const Deadline last = before_grace(until);  // the answers to the last question take time
     auto quiet = std::min<std::chrono::nanoseconds>(kQuiet, until.left() / 4);
     for (std::size_t nth = 0;; ++nth, quiet *= 2) {
-      end =
-          local_.waiter.wait(ended, is_broken, last.left() > quiet ? Deadline::after(quiet) : last);
+      const Deadline next = last.left() > quiet ? Deadline::after(quiet) : last;
+      end = local_.waiter.wait(ended, is_broken, next, about);
       if (end != p2p::WaitEnd::timeout || last.passed()) break;
       say_who_waits(nth);
+      has_asked = true;
     }
     if (end == p2p::WaitEnd::timeout && !until.passed()) {
       ask_all();
-      end = local_.waiter.wait(ended, is_broken, until);
+      end = local_.waiter.wait(ended, is_broken, until, about);
     }
   }
   if (end == p2p::WaitEnd::timeout) return late(call);

@@ -16,6 +16,7 @@
 #include "p2p/transport/local_rank.hpp"
 #include "runtime/collective/collective_messages.hpp"
 #include "runtime/collective/entry_news.hpp"
+#include "runtime/collective/group_row.hpp"
 #include "runtime/collective/planned_call.hpp"
 
 namespace weft::detail {
@@ -29,8 +30,9 @@ class CollectiveGroup : public p2p::Progressable {
   static constexpr std::size_t kUnderWay = 4;
   static constexpr bool kKeepsSlot = false;
 
+  /// `nth`: of the groups with these ranks, from 0.
   CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
-                  std::vector<int> ranks, std::uint64_t id);
+                  std::vector<int> ranks, std::uint64_t id, std::uint64_t nth);
   virtual ~CollectiveGroup();
 
   int rank() const noexcept { return me_; }
@@ -38,11 +40,11 @@ class CollectiveGroup : public p2p::Progressable {
   std::span<const int> ranks() const noexcept { return ranks_; }
   std::uint64_t id() const noexcept { return id_; }
   std::uint64_t bytes_copied() const noexcept {
-    return bytes_.copied.load(std::memory_order_relaxed);
+    return row_.bytes_copied.load(std::memory_order_relaxed);
   }
 
   std::uint64_t staged_bytes() const noexcept {
-    return bytes_.staged.load(std::memory_order_relaxed);
+    return row_.bytes_staged.load(std::memory_order_relaxed);
   }
 
   // The application's thread.
@@ -98,8 +100,13 @@ class CollectiveGroup : public p2p::Progressable {
   virtual bool show(PlannedCall& call) noexcept = 0;
   /// The failure caused by a member that is gone and has not done its part of call `number`.
   virtual Status gone_failure(std::uint64_t number) const noexcept = 0;
-  /// The members (indices) that a call waits for.
-  virtual std::vector<int> awaited(const PlannedCall& call) const = 0;
+  /// Adds the members (indices) that a call waits for.
+  virtual void add_awaited(const PlannedCall& call, std::vector<int>& members) const = 0;
+  std::vector<int> awaited(const PlannedCall& call) const {
+    std::vector<int> members;
+    add_awaited(call, members);
+    return members;
+  }
   /// True if a waiting rank can see the calls that the others have made.
   virtual bool sees_calls() const noexcept = 0;
   /// True if a part of the oldest call has come from this member.
@@ -149,7 +156,7 @@ class CollectiveGroup : public p2p::Progressable {
   /// passed, and other operations have not waited too long. `alone`: the piece is all of the work.
   bool may_work(bool alone) noexcept;
   void set_bytes_copied(std::uint64_t bytes) noexcept {
-    bytes_.copied.store(bytes, std::memory_order_relaxed);
+    row_.bytes_copied.store(bytes, std::memory_order_relaxed);
   }
 
   /// Takes the group from threads that progress it between the application's calls.
@@ -177,7 +184,7 @@ class CollectiveGroup : public p2p::Progressable {
   Status await_taken(PlannedCall& call, Deadline until) noexcept;
   Status late_gpu(const PlannedCall& call) const noexcept;
   void count_staged(GpuCall& call) noexcept {
-    bytes_.staged.fetch_add(call.take_staged_bytes(), std::memory_order_relaxed);
+    row_.bytes_staged.fetch_add(call.take_staged_bytes(), std::memory_order_relaxed);
   }
   /// run_once() on host memory that stands in for tensors on a GPU. Throws Error.
   Status run_staged(const Call& call, Deadline until);
@@ -215,6 +222,13 @@ class CollectiveGroup : public p2p::Progressable {
   Status failure_of(const PlannedCall& call) const noexcept;
   bool broken() const noexcept;
   Status late(const PlannedCall& call) const noexcept;
+  /// How tools see a wait for `call`. `has_asked`: tells of members that have not entered it, which
+  /// allocates.
+  stats::WaitAbout about(const PlannedCall& call, std::uint64_t since_ns, bool has_asked,
+                         stats::WaitDetails& details) const noexcept;
+  /// Tools see that the oldest call has ended, or that a call has been started.
+  void show_ended(const PlannedCall& call) noexcept;
+  void show_under_way() noexcept { row_.edge.pending().store(queued_, std::memory_order_relaxed); }
   /// Why the call has not ended, and the ranks that this names. Throws std::bad_alloc.
   std::string lateness(const PlannedCall& call, std::vector<int>& ranks) const;
   /// Begins to end every call in progress: tells the others.
@@ -234,11 +248,7 @@ class CollectiveGroup : public p2p::Progressable {
   /// Returns `why`, extended if the call's tensors stay lent because of a member.
   Status with_loan(const PlannedCall& call, const Status& why) const noexcept;
 
-  struct Bytes {
-    std::atomic<std::uint64_t> copied{0};
-    std::atomic<std::uint64_t> staged{0};
-  };
-  Bytes bytes_;
+  mutable GroupRow row_;
   std::atomic<std::uint64_t> numbered_{0};  ///< calls started
   std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
   std::size_t queued_ = 0;

@@ -124,6 +124,64 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
   });
 }
 
+stats::WaitAbout CollectiveGroup::about(const PlannedCall& call, std::uint64_t since_ns,
+                                        bool has_asked,
+                                        stats::WaitDetails& details) const noexcept {
+  stats::WaitAbout about{.operation = stats::Operation::collective,
+                         .slot = row_.number,
+                         .sequence = call.number,
+                         .since_ns = since_ns,
+                         .details = &details};
+  call.task.signature.write(details.chars);
+  details.bytes = std::max(call.task.in_bytes, call.task.out_bytes);
+  if (brings()) return about;
+  try {
+    const PlannedCall& first = sees_calls() || queued_ == 0 ? call : *queue_[0];
+    std::vector<int>& members = row_.awaited;
+    members.clear();
+    if (has_asked) members = absent(first);
+    if (members.empty()) add_awaited(first, members);
+    for (const int member : members) {
+      const int rank = ranks_[static_cast<std::size_t>(member)];
+      if (about.peer < 0) about.peer = rank;
+      if (!details.await(static_cast<std::uint64_t>(rank)) && about.more < 0xffff) ++about.more;
+    }
+  } catch (const std::bad_alloc&) {
+    return about;  // without whom it waits for
+  }
+  return about;
+}
+
+void CollectiveGroup::show_ended(const PlannedCall& call) noexcept {
+  const std::size_t bytes = std::max(call.task.in_bytes, call.task.out_bytes);
+  row_.edge.counters().transfers.add(1);
+  row_.edge.counters().bytes_moved.add(bytes);
+  const int root = call.task.signature.root;
+  local_.recorder.data({.event = stats::Event::collective,
+                        .peer = root < 0 ? -1 : ranks_[static_cast<std::size_t>(root)],
+                        .slot = row_.number,
+                        .value = call.number,
+                        .bytes = bytes,
+                        .started_ns = call.started_ns,
+                        .thread = static_cast<std::uint64_t>(call.task.kind()) |
+                                  static_cast<std::uint64_t>(me_) << 8U});
+}
+
+std::string group_text(std::span<const int> ranks, std::uint64_t nth) {
+  std::string text = nth == 0 ? "group of ranks " : fmt::format("group {} of ranks ", nth + 1);
+  constexpr std::size_t kMost = 150;
+  for (std::size_t i = 0; i < ranks.size() && text.size() < kMost;) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += fmt::format("{}{}", i == 0 ? "" : ",", ranks[i]);
+    if (last > i) text += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  // Groups of many ranks may begin alike.
+  if (text.size() >= kMost) text += fmt::format(",... ({} in all)", ranks.size());
+  return text;
+}
+
 void CollectiveGroup::hear(int rank, const CollectiveMessage& waits) noexcept {
   hear_entered(rank, waits);
   const auto place = std::ranges::find(ranks_, rank) - ranks_.begin();

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/group_id.hpp"
@@ -100,7 +101,7 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::enter(std::span<const int> ran
   std::shared_ptr<CollectiveGroup> group;
   p2p::OwnedBlock directory;
   try {
-    group = make({ranks.begin(), ranks.end()}, id, purpose);
+    group = make({ranks.begin(), ranks.end()}, id, nth, purpose);
     directory = make_directory(*group);
   } catch (...) {
     give_up(
@@ -186,16 +187,6 @@ void CollectiveTable::give_up(std::span<const int> ranks, std::uint64_t list, st
   }
 }
 
-std::uint64_t CollectiveTable::number_of(const CollectiveGroup& group) {
-  const std::lock_guard lock(mutex_);
-  return groups_[group.id()].nth;
-}
-
-bool CollectiveTable::was_left_early(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
-  return groups_[id].given_up.code() == Code::timeout;
-}
-
 p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const int> ranks,
                                             std::vector<p2p::MemoryRef>& areas, Choices& choices,
                                             Deadline until) {
@@ -214,10 +205,14 @@ p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const in
     if (left_at == Clock::time_point::max()) left_at = Clock::now();
     return Clock::now() - left_at > kUnderWayStill;
   };
+  const std::uint64_t since_ns = stats::ns_of(Clock::now());
+  std::optional<stats::WaitDetails> details;
   auto quiet = std::min<std::chrono::nanoseconds>(kQuietOpening, until.left() / 4);
   for (;; quiet *= 2) {
     const bool last = until.left() <= quiet;
-    const p2p::WaitEnd end = local_.waiter.wait(met, lost, last ? until : Deadline::after(quiet));
+    const p2p::WaitEnd end =
+        local_.waiter.wait(met, lost, last ? until : Deadline::after(quiet),
+                           [&] { return about_opening(id, ranks, since_ns, details.emplace()); });
     if (end != p2p::WaitEnd::timeout || last) return end;
     local_.progress.post([this, id] {
       std::vector<Letter> letters;
@@ -312,11 +307,6 @@ bool CollectiveTable::all_come(const Group& group) {
 
 int CollectiveTable::other_kind(const Group& group) {
   return opens_by_rounds(*group.here) ? group.by_areas_from : group.by_rounds_from;
-}
-
-void CollectiveTable::send(const std::vector<Letter>& letters) {
-  for (const Letter& letter : letters)
-    if (letter.to != local_.rank) mesh_.send(mesh_.peer(letter.to), letter.message);
 }
 
 bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <new>
 
 #include "runtime/collective/group_id.hpp"
 #include "runtime/collective/host_group.hpp"
@@ -72,14 +73,14 @@ void CollectiveTable::join_words(std::span<const int> ranks, std::span<std::int6
 }
 
 std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, std::uint64_t id,
-                                                       Purpose purpose) {
+                                                       std::uint64_t nth, Purpose purpose) {
   const bool one_host =
       purpose == Purpose::calls && std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
         return mesh_.peer(rank).fabric->kind() == p2p::FabricKind::shm;
       });
   if (one_host)
-    return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id, numa_node_);
-  return std::make_shared<SlotGroup>(local_, mesh_, *this, slots_, std::move(ranks), id);
+    return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id, nth, numa_node_);
+  return std::make_shared<SlotGroup>(local_, mesh_, *this, slots_, std::move(ranks), id, nth);
 }
 
 Choices CollectiveTable::choices_of(std::span<const int> ranks) const {
@@ -143,6 +144,46 @@ void CollectiveTable::erase_if_over(std::uint64_t id) {
         !mesh_.peer(rank).silent.load())
       return;
   groups_.erase(found);
+}
+
+std::uint64_t CollectiveTable::number_of(const CollectiveGroup& group) {
+  const std::lock_guard lock(mutex_);
+  return groups_[group.id()].nth;
+}
+
+bool CollectiveTable::was_left_early(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return groups_[id].given_up.code() == Code::timeout;
+}
+
+void CollectiveTable::send(const std::vector<Letter>& letters) {
+  for (const Letter& letter : letters)
+    if (letter.to != local_.rank) mesh_.send(mesh_.peer(letter.to), letter.message);
+}
+
+stats::WaitAbout CollectiveTable::about_opening(std::uint64_t id, std::span<const int> ranks,
+                                                std::uint64_t since_ns,
+                                                stats::WaitDetails& details) noexcept {
+  stats::WaitAbout about{
+      .operation = stats::Operation::open, .since_ns = since_ns, .details = &details};
+  try {
+    const std::lock_guard lock(mutex_);
+    const Group& group = groups_[id];
+    details.set_text(group_text(ranks, group.nth));
+    if (group.here->area().bytes == 0)
+      about.peer = missing_rank(group);
+    else if (opens_by_directory(*group.here))
+      about.peer = absent_rank(group);
+    else
+      for (const int rank : ranks) {
+        if (group.areas.contains(rank)) continue;
+        if (about.peer < 0) about.peer = rank;
+        if (!details.await(static_cast<std::uint64_t>(rank))) ++about.more;
+      }
+  } catch (const std::bad_alloc&) {
+    return about;  // without the text
+  }
+  return about;
 }
 
 // Other ranks may open groups before this rank does, but at most kMostAhead of them.

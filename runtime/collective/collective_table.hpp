@@ -85,7 +85,8 @@ class CollectiveTable {
     int to = -1;
     CollectiveMessage message;
   };
-  std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id, Purpose purpose);
+  std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id, std::uint64_t nth,
+                                        Purpose purpose);
   static std::uint64_t list_of(std::span<const int> ranks, Purpose purpose) noexcept;
   /// This rank's choices for a group of `ranks`.
   Choices choices_of(std::span<const int> ranks) const;
@@ -145,6 +146,9 @@ class CollectiveTable {
   Group* find(const CollectiveMessage& message);
   void erase_if_over(std::uint64_t id);
   void check(std::span<const int> ranks) const;
+  /// How tools see that this rank waits for others to open the group.
+  stats::WaitAbout about_opening(std::uint64_t id, std::span<const int> ranks,
+                                 std::uint64_t since_ns, stats::WaitDetails& details) noexcept;
   /// The reason why a group was not opened.
   Status nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end);
   bool cannot_open(std::uint64_t id) noexcept;

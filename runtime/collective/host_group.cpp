@@ -27,8 +27,8 @@ bool rooted(Kind kind) noexcept {
 }  // namespace
 
 HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
-                     std::vector<int> ranks, std::uint64_t id, int numa_node)
-    : CollectiveGroup(local, mesh, table, std::move(ranks), id),
+                     std::vector<int> ranks, std::uint64_t id, std::uint64_t nth, int numa_node)
+    : CollectiveGroup(local, mesh, table, std::move(ranks), id, nth),
       entry_bytes_(GroupArea::entry_bytes(size())),
       area_block_(local.control, GroupArea::bytes(size())),
       area_(area_block_.data(), entry_bytes_),
@@ -303,8 +303,7 @@ int HostGroup::toucher(const PlannedCall& call) noexcept {
   return -1;
 }
 
-std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
-  std::vector<int> late;
+void HostGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) const {
   for (int r = 0; r < size(); ++r) {
     const Member& member = members_[static_cast<std::size_t>(r)];
     const bool came = GroupArea::is_of(
@@ -319,9 +318,8 @@ std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
     }
     // A member that has given up never does its part, even though it has entered.
     const bool stopped = member.area.stopped().load(std::memory_order_acquire) >= call.number;
-    if (r != me_ && (r == unknown_ || (!done && (waits || stopped)))) late.push_back(r);
+    if (r != me_ && (r == unknown_ || (!done && (waits || stopped)))) members.push_back(r);
   }
-  return late;
 }
 
 }  // namespace weft::detail

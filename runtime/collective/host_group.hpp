@@ -27,7 +27,7 @@ class HostGroup final : public CollectiveGroup {
  public:
   /// `numa_node`: of this rank; -1: none.
   HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, std::vector<int> ranks,
-            std::uint64_t id, int numa_node);
+            std::uint64_t id, std::uint64_t nth, int numa_node);
 
   p2p::MemoryRef area() const noexcept override;
   void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
@@ -58,7 +58,7 @@ class HostGroup final : public CollectiveGroup {
   bool show(PlannedCall& call) noexcept override;
   Status gone_failure(std::uint64_t number) const noexcept override;
   bool needs_more(const PlannedCall& call, int member) noexcept override;
-  std::vector<int> awaited(const PlannedCall& call) const override;
+  void add_awaited(const PlannedCall& call, std::vector<int>& members) const override;
   bool sees_calls() const noexcept override { return true; }
   void stop() noexcept override;
   int toucher(const PlannedCall& call) noexcept override;

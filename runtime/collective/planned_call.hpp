@@ -73,9 +73,10 @@ struct PlannedCall {
   /// Hash of this call and of all calls before it in the group: equal on all ranks that agree. Not
   /// 0.
   std::uint32_t mark = 0;
-  int awaited = 0;         ///< the first member that this stage has not seen yet
-  int step = 0;            ///< completed steps of a call that goes in steps
-  std::size_t pieces = 0;  ///< completed pieces of the call, or of its current step
+  int awaited = 0;               ///< the first member that this stage has not seen yet
+  int step = 0;                  ///< completed steps of a call that goes in steps
+  std::uint64_t started_ns = 0;  ///< for the record; 0: it is not recorded
+  std::size_t pieces = 0;        ///< completed pieces of the call, or of its current step
   Status status{};
 
   bool under_way() const noexcept {

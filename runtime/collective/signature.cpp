@@ -35,21 +35,34 @@ std::uint32_t Signature::fingerprint() const noexcept {
   return static_cast<std::uint32_t>(hash) | 1U;
 }
 
-std::string Signature::text() const {
-  const bool named = algorithm != Algorithm::automatic;
-  const std::string by = named ? fmt::format(" by {}", name(algorithm)) : std::string();
-  if (kind == CollectiveKind::barrier) return "barrier()" + by;
-  std::string text = fmt::format("{}({}[{}]", name(kind), weft::name(dtype),
-                                 count < 0 ? std::string("by rank") : std::to_string(count));
+void Signature::write(std::span<char> into) const noexcept {
+  std::size_t at = 0;
+  const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    const auto end = fmt::format_to_n(into.data() + at, into.size() - 1 - at, format,
+                                      std::forward<Args>(args)...);
+    at = static_cast<std::size_t>(end.out - into.data());
+  };
   constexpr std::array<std::string_view, 8> kReductions{"sum", "prod",    "min",    "max",
                                                         "avg", "bit_and", "bit_or", "bit_xor"};
-  if (combines(kind))
-    text += fmt::format(", {}",
-                        reduction < kReductions.size() ? kReductions[reduction] : "user function");
-  if (parts != 0 && count >= 0) text += fmt::format(", counts {:08x}", counts_hash & 0xffffffff);
-  if (root >= 0) text += fmt::format(", root {}", root);
-  if (any_order != 0) text += ", any order";
-  return text + ")" + by;
+  add("{}(", name(kind));
+  if (kind != CollectiveKind::barrier) {
+    add("{}[", weft::name(dtype));
+    count < 0 ? add("by rank]") : add("{}]", count);
+    if (combines(kind))
+      add(", {}", reduction < kReductions.size() ? kReductions[reduction] : "user function");
+    if (parts != 0 && count >= 0) add(", counts {:08x}", counts_hash & 0xffffffff);
+    if (root >= 0) add(", root {}", root);
+    if (any_order != 0) add(", any order");
+  }
+  add(")");
+  if (algorithm != Algorithm::automatic) add(" by {}", name(algorithm));
+  into[at] = '\0';
+}
+
+std::string Signature::text() const {
+  std::array<char, 160> chars{};
+  write(chars);
+  return chars.data();
 }
 
 }  // namespace weft::detail

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "weft/collective.hpp"
@@ -35,6 +36,8 @@ struct Signature {
   std::uint32_t fingerprint() const noexcept;
   /// "all_reduce(f32[1000], sum)".
   std::string text() const;
+  /// The same, without allocation; cut if it is too long. Ends with a NUL.
+  void write(std::span<char> into) const noexcept;
 };
 static_assert(sizeof(Signature) == 32);
 

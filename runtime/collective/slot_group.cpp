@@ -24,8 +24,9 @@ Tensor flat(const Tensor& tensor) {
 }  // namespace
 
 SlotGroup::SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
-                     p2p::SlotTable& slots, std::vector<int> ranks, std::uint64_t id)
-    : CollectiveGroup(local, mesh, table, std::move(ranks), id),
+                     p2p::SlotTable& slots, std::vector<int> ranks, std::uint64_t id,
+                     std::uint64_t nth)
+    : CollectiveGroup(local, mesh, table, std::move(ranks), id, nth),
       slots_(slots),
       link_name_(fmt::format("collective {:016x} from ", id_)),
       links_(ranks_.size()),
@@ -234,18 +235,16 @@ bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {
   return takes_from(call, rank) && (link(rank) == nullptr || !link(rank)->at_hand());
 }
 
-std::vector<int> SlotGroup::awaited(const PlannedCall& call) const {
-  std::vector<int> late;
+void SlotGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) const {
   for (int r = 0; r < size(); ++r)
-    if (r != me_ && takes_from(call, r)) late.push_back(r);
-  if (!late.empty()) return late;
+    if (r != me_ && takes_from(call, r)) members.push_back(r);
+  if (!members.empty()) return;
   // All data has arrived here; some of this rank's puts are not complete.
   for (int r = 0; r < size(); ++r) {
     if (r == me_) continue;
     const bool is_sent = link(r) == nullptr || (link(r)->quiet() && link(r)->sent());
-    if (!is_sent || sends_to(call, r)) late.push_back(r);
+    if (!is_sent || sends_to(call, r)) members.push_back(r);
   }
-  return late;
 }
 
 }  // namespace weft::detail

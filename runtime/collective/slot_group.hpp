@@ -22,7 +22,7 @@ namespace weft::detail {
 class SlotGroup final : public CollectiveGroup {
  public:
   SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, p2p::SlotTable& slots,
-            std::vector<int> ranks, std::uint64_t id);
+            std::vector<int> ranks, std::uint64_t id, std::uint64_t nth);
 
   void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
             Deadline deadline) override;
@@ -45,7 +45,7 @@ class SlotGroup final : public CollectiveGroup {
   void advance_first(PlannedCall& call) noexcept override;
   bool show(PlannedCall&) noexcept override { return false; }
   Status gone_failure(std::uint64_t number) const noexcept override;
-  std::vector<int> awaited(const PlannedCall& call) const override;
+  void add_awaited(const PlannedCall& call, std::vector<int>& members) const override;
   bool sees_calls() const noexcept override { return false; }
   bool has_part_of(const PlannedCall& call, int member) const noexcept override;
   void stop() noexcept override {}

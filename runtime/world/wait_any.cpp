@@ -1,6 +1,8 @@
 // Waits for one of several handles.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
 #include "p2p/message/operation.hpp"
@@ -14,8 +16,16 @@
 namespace weft {
 namespace {
 
-/// Number of awaited ends that the timeout of a call names.
-constexpr std::size_t kMostNamed = 4;
+/// Number of awaited ends of which a timeout tells all, and number of those that it names at all.
+constexpr std::size_t kMostTold = 4;
+constexpr std::size_t kMostNamed = 32;
+
+/// "slot "x" with rank 1", or "put into slot "x" with rank 1".
+std::string name_of(const p2p::Awaited& one) {
+  if (one.slot.empty()) return one.lack;
+  const std::string slot = fmt::format("{}slot \"{}\"", one.is_put ? "put into " : "", one.slot);
+  return one.peer < 0 ? slot : fmt::format("{} with rank {}", slot, one.peer);
+}
 
 /// The timeout status of wait_any(). `awaited` returns the end at an index, with its peer.
 template <typename AwaitedAt>
@@ -27,12 +37,14 @@ ErrorDetail none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
                      .rank = rank};
   for (std::size_t i = 0; i < count; ++i) {
     p2p::Awaited one = awaited(i);
-    if (i < kMostNamed) {
-      detail.message += i == 0 ? ": " : "; ";
-      if (!one.slot.empty()) detail.message += fmt::format("slot \"{}\"", one.slot);
+    const char* const before = i == 0 ? ":" : ";";
+    if (i < kMostTold && !one.slot.empty()) {
+      detail.message +=
+          fmt::format("{} {}slot \"{}\"", before, one.is_put ? "put into " : "", one.slot);
       if (one.sequence != 0) detail.message += fmt::format(", tensor {}", one.sequence);
-      if (!one.slot.empty()) detail.message += ": ";
-      detail.message += one.lack;
+      detail.message += fmt::format(": {}", one.lack);
+    } else if (i < kMostNamed) {
+      detail.message += fmt::format("{} {}", before, name_of(one));
     }
     if (detail.peer < 0 && one.peer >= 0) {
       detail.peer = one.peer;
@@ -81,6 +93,9 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
       if (request.writer_ == nullptr) return {.slot = "", .lack = "the request has ended"};
       return request.writer_->awaited_put(request.ticket_);
     }
+    std::uint64_t id() const noexcept {
+      return request.writer_ == nullptr ? 0 : request.writer_->id();
+    }
   };
   struct Held {
     detail::Condition& condition;
@@ -88,6 +103,7 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return {.slot = "", .lack = "its condition"}; }
+    std::uint64_t id() const noexcept { return 0; }
   };
   // Waiting threads progress plans and messages, and tell by their stages what has ended. A test
   // takes the operation back from these threads, and wakes them.
@@ -107,6 +123,7 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return awaited_by(plan.wait(Deadline::at({}))); }
+    std::uint64_t id() const noexcept { return 0; }
   };
   struct Message {
     MessageRequest& message;
@@ -117,6 +134,7 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return awaited_by(message.wait(Deadline::at({})).status()); }
+    std::uint64_t id() const noexcept { return 0; }
   };
   const WaitSet& set = ends.set;
   const std::size_t first_request = set.slots.size();
@@ -158,7 +176,17 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
   };
   if (!ready())
     for (std::size_t i = 0; i < all; ++i) with_end(i, [](auto&& end) { end.before_wait(); });
-  const p2p::WaitEnd end = local.waiter.wait(ready, broken, deadline, [&] { return ends.about; });
+  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  const p2p::WaitEnd end = local.waiter.wait(ready, broken, deadline, [&] {
+    stats::WaitAbout about = ends.about;
+    if (about.operation == stats::Operation::step) return about;
+    about.details = &details.emplace();
+    for (std::size_t i = 0; i < first_condition; ++i)
+      if (const std::uint64_t slot = with_end(i, [](auto&& one) { return one.id(); });
+          slot != 0 && !details->await(slot) && about.more < 0xffff)
+        ++about.more;
+    return about;
+  });
   if (end == p2p::WaitEnd::timeout)
     return hinted_for(deadline, refuse(Code::timeout, [&] {
                         return none_ready(local.rank, first_condition, [&](std::size_t i) {

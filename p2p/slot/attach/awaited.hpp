@@ -12,6 +12,7 @@ struct Awaited {
   std::string host{};
   std::uint64_t sequence = 0;  ///< expected; 0: not known
   std::string lack;            ///< what the peer has not done
+  bool is_put = false;         ///< the end of a put is awaited, not a tensor
 };
 
 }  // namespace weft::p2p

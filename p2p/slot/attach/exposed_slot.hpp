@@ -47,6 +47,8 @@ class ExposedSlot {
   virtual void credit_wanted(const p2p::Peer& /*peer*/, std::uint64_t /*remote_id*/) noexcept {}
   /// WEFT_CHECK=flow: the writer asks what was let go.
   virtual void flow_asked(p2p::Peer& /*peer*/, const p2p::FlowQuestionMessage& /*question*/) {}
+  /// The writer has refused a put.
+  virtual void put_refused(const p2p::Peer& /*peer*/, const p2p::PutRefusedMessage& /*message*/) {}
   /// For a slot on a GPU: the writer's way, or its question whether a page has come. Returns
   /// whether serve() is to be called.
   virtual bool gpu_way(p2p::Peer& /*peer*/, const p2p::GpuWayMessage& /*message*/) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "weft/slot.hpp"
 
@@ -25,11 +26,21 @@ struct SlotAccess {
   }
   /// The outcome of a put that has ended.
   static Status& outcome(Request& request) noexcept { return request.status_; }
+  /// The put was refused. `is_kept`: the writer keeps the detail, a p2p::RefusedPut, too.
+  static void refuse(Request& request, Status why, bool is_kept) noexcept {
+    request.status_ = std::move(why);
+    if (is_kept) request.ticket_ = kRefused;
+  }
+  /// Whether the request's detail is a p2p::RefusedPut.
+  static bool is_refused(const Request& request) noexcept { return request.ticket_ == kRefused; }
   /// The put goes on: the request asks `writer` for it by `ticket`.
   static void follow(Request& request, PutWriter& writer, std::uint64_t ticket) noexcept {
     request.writer_ = &writer;
     request.ticket_ = ticket;
   }
+
+ private:
+  static constexpr std::uint64_t kRefused = ~std::uint64_t{0};  ///< no put's ticket
 };
 
 }  // namespace weft::detail

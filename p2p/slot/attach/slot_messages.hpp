@@ -210,4 +210,16 @@ struct FlowAnswerMessage {
   std::uint64_t released = 0;  ///< the highest sequence that the owner had let go by then
 };
 
+/// The writer has refused a put, and tensor `sequence` will not come before another put. Sent once
+/// for each sequence.
+struct PutRefusedMessage {
+  static constexpr MessageType kType = MessageType::put_refused;
+  MessageType type = kType;
+  std::uint32_t code = 0;
+  std::uint64_t slot_id = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t sequence = 0;
+  FixedText<512> text;
+};
+
 }  // namespace weft::p2p

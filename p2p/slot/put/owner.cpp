@@ -114,8 +114,12 @@ p2p::Awaited PutOwner::awaited() const {
                        .lack = "no writer has attached"};
   if (awaited.peer < 0) return awaited;
   awaited.host = mesh_.peer(awaited.peer).host();
-  awaited.lack = fmt::format("nothing came from rank {} (host {}){}", awaited.peer, awaited.host,
-                             mesh_.suspicion(awaited.peer));
+  if (const std::string refused = refused_put_.of(awaited.sequence); !refused.empty())
+    awaited.lack = fmt::format("rank {} (host {}) tried to put it, and was refused: {}",
+                               awaited.peer, awaited.host, refused);
+  else
+    awaited.lack = fmt::format("nothing came from rank {} (host {}){}", awaited.peer, awaited.host,
+                               mesh_.suspicion(awaited.peer));
   return awaited;
 }
 

@@ -13,6 +13,7 @@
 #include "p2p/slot/put/credit_reports.hpp"
 #include "p2p/slot/put/dynamic_arrivals.hpp"
 #include "p2p/slot/put/refused_attach.hpp"
+#include "p2p/slot/put/refused_put.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::detail {
@@ -50,6 +51,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void abandon() noexcept override;
   void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept override;
   void flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& question) override;
+  void put_refused(const p2p::Peer& peer, const p2p::PutRefusedMessage& message) override;
   bool gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexcept override;
   bool serve() noexcept override;
   bool came_silently() noexcept override;
@@ -109,6 +111,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   p2p::ReleasedTensors released_;
   p2p::DynamicArrivals dynamic_;
   p2p::RefusedAttach refused_;
+  p2p::ToldRefusal refused_put_;
   std::atomic<Attachment*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
   std::uint64_t buffer_ = 0;           ///< of the next arrival

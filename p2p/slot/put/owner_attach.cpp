@@ -151,6 +151,14 @@ void PutOwner::flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& quest
                                           .released = released_.all(std::memory_order_acquire)});
 }
 
+void PutOwner::put_refused(const p2p::Peer& peer, const p2p::PutRefusedMessage& message) {
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
+  if (attachment == nullptr || attachment->peer != &peer ||
+      attachment->remote_id != message.remote_id)
+    return;
+  refused_put_.keep(message);
+}
+
 bool PutOwner::gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexcept {
   const Attachment* attachment = writer_.load(std::memory_order_acquire);
   if (buffers_.gpu() == nullptr || attachment == nullptr || attachment->peer != &peer ||

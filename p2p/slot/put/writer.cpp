@@ -135,6 +135,13 @@ Status PutWriter::overrun() const noexcept {
                  "the loop does not guarantee consumption: use Flow::credits");
 }
 
+void PutWriter::end_refused(Request& request, const Status& why, Crowded crowded) noexcept {
+  if (crowded == Crowded::wait)
+    keep_outcome(request, unseen(why, pending_.count(std::memory_order_acquire)));
+  else
+    SlotAccess::outcome(request) = why;
+}
+
 Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexcept {
   Request request;
   if (forked()) [[unlikely]] {
@@ -157,8 +164,11 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
   const bool gone = owner_.gone();
   const bool credit = !gone && has_credit();
   Moving moving{.parts = std::span(&tensor, 1), .until = until};
-  if (credit) SlotAccess::outcome(request) = move(moving);
+  Status moved;
+  if (credit) moved = move(moving);
   gate_.leave();
+  if (!moved.ok()) [[unlikely]]
+    end_refused(request, moved);
   if (gone) SlotAccess::outcome(request) = peer_failure("put");
   if (moving.put_in_flight != nullptr) [[unlikely]]
     follow(moving, request);
@@ -182,30 +192,29 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   bool same = true;
   for (const Tensor& part : parts) {
     if (lacks_memory(part)) {
-      SlotAccess::outcome(request) = refuse_tensor(part);
+      end_refused(request, refuse_tensor(part));
       return request;
     }
     elements += part.shape().elements();
     same = same && part.dtype() == spec_.dtype;
   }
   if (parts.empty() || !same || dynamic() || elements != spec_.shape.elements()) {
-    SlotAccess::outcome(request) =
-        dynamic()
-            ? failure(Code::bad_argument, "put", "several tensors have no one shape",
-                      "put them one by one, or into a slot of fixed shape")
-            : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}", parts.size(),
-                                  elements, same ? "" : " and not all of one dtype"));
+    end_refused(request,
+                dynamic() ? failure(Code::bad_argument, "put", "several tensors have no one shape",
+                                    "put them one by one, or into a slot of fixed shape")
+                          : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}",
+                                                parts.size(), elements,
+                                                same ? "" : " and not all of one dtype")));
     return request;
   }
   if (Status status = check_gpu_tensors(parts); !status.ok()) {
-    SlotAccess::outcome(request) = std::move(status);
+    end_refused(request, status);
     return request;
   }
   try {
     return enqueue({.parts = {parts.begin(), parts.end()}, .until = until}, Crowded::wait);
   } catch (const std::bad_alloc&) {
-    SlotAccess::outcome(request) =
-        failure(Code::exhausted, "put", "no memory to remember the tensors", "");
+    end_refused(request, failure(Code::exhausted, "put", "no memory to remember the tensors", ""));
     return request;
   }
 }

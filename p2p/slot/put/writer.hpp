@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "p2p/slot/attach/awaited.hpp"
 #include "p2p/slot/attach/remote_end.hpp"
@@ -19,6 +20,7 @@
 #include "p2p/slot/put/lending.hpp"
 #include "p2p/slot/put/mapped_puts.hpp"
 #include "p2p/slot/put/pending_puts.hpp"
+#include "p2p/slot/put/refused_put.hpp"
 #include "p2p/slot/put/writer_credits.hpp"
 #include "weft/slot.hpp"
 
@@ -48,7 +50,9 @@ class PutWriter final : public RemoteEnd {
 
   PutWriter(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Peer& owner,
             const SlotSpec& asked, bool take_declared, std::uint64_t id)
-      : RemoteEnd(local, mesh, table, owner, asked, take_declared, id), pending_(row_.pending()) {}
+      : RemoteEnd(local, mesh, table, owner, asked, take_declared, id),
+        pending_(row_.pending()),
+        unseen_(local, mesh, owner) {}
 
   /// As the owner declared it, once granted.
   const SlotSpec& spec() const noexcept { return spec_; }
@@ -160,6 +164,22 @@ class PutWriter final : public RemoteEnd {
   /// For a tensor that the processor can't read.
   [[gnu::cold]] Request put_or_refuse(const Tensor& tensor, Until until, Crowded crowded) noexcept;
 
+  /// The put's request ends with `why`, which is told if the application does not look at it.
+  [[gnu::cold]] void end_refused(Request& request, const Status& why,
+                                 Crowded crowded = Crowded::wait) noexcept;
+  /// `why`, as a request keeps it. `before`: number of puts that are pending before this one.
+  Status unseen(const Status& why, std::uint64_t before) noexcept {
+    return unseen_.keep(
+        why, {.slot_id = slot_id_, .remote_id = id_, .sequence = credits_.sent() + before + 1});
+  }
+  void keep_outcome(Request& request, Status outcome) noexcept {
+    const bool is_kept = unseen_.holds(outcome);
+    SlotAccess::refuse(request, std::move(outcome), is_kept);
+  }
+  /// The application looks at a put's outcome.
+  [[gnu::cold]] void look_at(const Status& outcome) noexcept {
+    if (unseen_.holds(outcome)) unseen_.see();
+  }
   Status wrong_put(std::string_view what) const noexcept;
   /// For a tensor that does not fit the slot, or has no memory.
   [[gnu::cold]] Status refuse_tensor(const Tensor& tensor) const noexcept;
@@ -188,6 +208,7 @@ class PutWriter final : public RemoteEnd {
   /// Whether a put that has begun is still under way.
   bool is_in_flight(std::uint64_t ticket) noexcept;
   bool read_by_owner(std::uint64_t ticket) noexcept;
+  bool has_ended(std::uint64_t ticket) noexcept;
   Status put_outcome(std::uint64_t ticket, Deadline deadline) noexcept;
 
   Status in_flight_failure(const Status& why) const noexcept;
@@ -211,6 +232,7 @@ class PutWriter final : public RemoteEnd {
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   p2p::HeldUp held_up_;
   p2p::FlowCheck flow_check_;
+  p2p::UnseenRefusal unseen_;
 };
 
 }  // namespace weft::detail

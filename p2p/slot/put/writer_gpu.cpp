@@ -37,7 +37,7 @@ Request PutWriter::put_or_refuse(const Tensor& tensor, Until until, Crowded crow
   const bool fits = same_shape && tensor.dtype() == spec_.dtype && !lacks_memory(tensor);
   Status status = fits ? check_gpu_tensors(std::span(&tensor, 1)) : refuse_tensor(tensor);
   if (fits && status.ok()) return enqueue({.tensor = tensor, .until = until}, crowded);
-  SlotAccess::outcome(request) = std::move(status);
+  end_refused(request, status, crowded);
   return request;
 }
 

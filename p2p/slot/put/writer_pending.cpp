@@ -33,24 +33,25 @@ Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
       lock.lock();
     }
     if (is_crowded()) {
-      SlotAccess::outcome(request) =
-          failure(Code::exhausted, "put",
-                  formatted("{} puts are pending without a credit", pending_.open()),
-                  "wait for a request before putting more, or give the slot more depth");
+      const Status why = failure(Code::exhausted, "put",
+                                 formatted("{} puts are pending without a credit", pending_.open()),
+                                 "wait for a request before putting more, or give the slot more "
+                                 "depth");
+      end_refused(request, why, crowded);
       return request;
     }
   }
   if (!pending_.prepare()) {
     prepared_ = 0;
-    SlotAccess::outcome(request) =
-        failure(Code::exhausted, "put", "no memory to keep a put pending", "");
+    end_refused(request, failure(Code::exhausted, "put", "no memory to keep a put pending", ""),
+                crowded);
     return request;
   }
   const std::uint64_t ticket = pending_.add(std::move(pending));
   drain();
   const bool begun = pending_.done(std::memory_order_relaxed) >= ticket;
   if (begun && !dynamic() && !in_flight_.holds_up(ticket)) {
-    SlotAccess::outcome(request) = outcome_of(ticket);
+    keep_outcome(request, outcome_of(ticket));
     return request;
   }
   SlotAccess::follow(request, *this, ticket);
@@ -85,7 +86,7 @@ void PutWriter::fail_pending(const Status& why) noexcept {
     mapped_->drop_all();
     local_.want_service();  // until the copies have ended
   }
-  pending_.fail_all(why);
+  pending_.fail_all(unseen(why, 0));
 }
 
 Status PutWriter::outcome_of(std::uint64_t ticket) const noexcept {
@@ -98,7 +99,10 @@ Status PutWriter::put_outcome(std::uint64_t ticket, Deadline deadline) noexcept 
   Status failed;
   {
     const std::lock_guard lock(pending_.mutex());
-    if (Status outcome = pending_.outcome(ticket); !outcome.ok()) return outcome;
+    if (Status outcome = pending_.outcome(ticket); !outcome.ok()) {
+      look_at(outcome);
+      return outcome;
+    }
     failed = in_flight_.failure_of(ticket);
   }
   if (failed.ok()) return failed;
@@ -107,6 +111,15 @@ Status PutWriter::put_outcome(std::uint64_t ticket, Deadline deadline) noexcept 
 }
 
 bool PutWriter::put_ended(std::uint64_t ticket) noexcept {
+  if (!has_ended(ticket)) return false;
+  if (unseen_.is_kept()) [[unlikely]] {
+    const std::lock_guard lock(pending_.mutex());
+    look_at(pending_.outcome(ticket));
+  }
+  return true;
+}
+
+bool PutWriter::has_ended(std::uint64_t ticket) noexcept {
   if (dynamic()) return read_by_owner(ticket);
   if (pending_.done(std::memory_order_acquire) < ticket) {
     if (!has_credit() && !gate_.is_shut() && !owner_.gone()) return false;
@@ -146,7 +159,10 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   if (pending_.done(std::memory_order_relaxed) >= ticket) {
     if (!dynamic()) in_flight_.poll(*owner_.channel);
     ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
-    if (ended) return outcome_of(ticket);
+    if (ended) {
+      look_at(pending_.outcome(ticket));
+      return outcome_of(ticket);
+    }
     return failure(Code::bad_argument, "cancel",
                    dynamic() ? "the tensor was announced: its owner may be reading it"
                              : "the tensor is on its way",
@@ -168,6 +184,7 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
 
 void PutWriter::drop_pending() noexcept {
   RemoteEnd::drop_pending();
+  unseen_.finish();
   const std::lock_guard lock(pending_.mutex());
   fail_pending(
       failure(Code::closed, "put",
@@ -193,7 +210,8 @@ bool PutWriter::move_pending() noexcept {
 }
 
 bool PutWriter::serve_pending() noexcept {
-  if (pending_.count(std::memory_order_acquire) == 0) return false;
+  const bool is_unseen = unseen_.serve();
+  if (pending_.count(std::memory_order_acquire) == 0) return is_unseen;
   const std::lock_guard lock(pending_.mutex());
   const std::uint64_t done = pending_.done(std::memory_order_relaxed);
   drain();
@@ -206,7 +224,7 @@ bool PutWriter::serve_pending() noexcept {
   if (pending && spec_.flow == Flow::credits && spec_.depth > p2p::kReportsAllUpTo &&
       !held_up_.was_asked_for(front))
     ask_for_credit(front);
-  return pending;
+  return pending || is_unseen;
 }
 
 }  // namespace weft::detail

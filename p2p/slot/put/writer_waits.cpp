@@ -34,7 +34,8 @@ Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
 }
 
 p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
-  p2p::Awaited awaited{.slot = spec_.name, .peer = owner_.rank, .host = owner_.host(), .lack = {}};
+  p2p::Awaited awaited{
+      .slot = spec_.name, .peer = owner_.rank, .host = owner_.host(), .lack = {}, .is_put = true};
   if (is_on_its_way(ticket)) {
     awaited.lack = fmt::format("the tensor is still on its way to rank {} (host {})", owner_.rank,
                                owner_.host());

@@ -1,7 +1,10 @@
 #include "runtime/tool/status/job_status.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "runtime/tool/plain_text.hpp"
 #include "weft/deadline.hpp"
@@ -88,6 +91,53 @@ TableStatus table_status(const stats::TablePage& page) {
   return table;
 }
 
+/// "slot "a" from rank 1".
+std::string text_of(const stats::ShownEdge& edge) {
+  const Role role = edge.report.role;
+  const bool sends = role == Role::puts || role == Role::publishes;
+  std::string text = fmt::format("\"{}\"", plain(edge.report.slot));
+  if (edge.report.peer >= 0)
+    text += fmt::format(" {} rank {}", sends ? "to" : "from", edge.report.peer);
+  return text;
+}
+
+/// Adds the slots that wait_any or a server awaits, or the ranks that another wait does.
+void read_awaited(WaitStatus& to, const stats::ShownWait& wait,
+                  std::span<const stats::ShownEdge> edges) {
+  const auto awaited = std::span(wait.details.awaited).first(wait.details.count);
+  to.is_one_of_several =
+      to.operation == stats::Operation::any || to.operation == stats::Operation::serve;
+  if (to.peer >= 0) to.peers.push_back(to.peer);
+  for (const std::uint64_t number : awaited) {
+    int peer = static_cast<int>(std::min<std::uint64_t>(number, 0xffffff));
+    if (to.is_one_of_several) {
+      const auto edge = std::ranges::find(edges, number, &stats::ShownEdge::slot);
+      if (edge == edges.end()) continue;
+      peer = edge->report.peer;
+      to.text += (to.text.empty() ? "" : ", ") + text_of(*edge);
+    }
+    if (peer >= 0 && std::ranges::find(to.peers, peer) == to.peers.end()) to.peers.push_back(peer);
+  }
+}
+
+WaitStatus wait_status(const stats::ShownWait& wait, std::string slot,
+                       std::span<const stats::ShownEdge> edges) {
+  WaitStatus to{.operation = wait.about.operation,
+                .peer = wait.about.peer,
+                .slot = std::move(slot),
+                .sequence = wait.about.sequence,
+                .seconds = seconds_since(wait.since_ns),
+                .text = plain(wait.details.text()),
+                .within = plain(wait.within),
+                .bytes = wait.details.bytes,
+                .tag = wait.details.tag,
+                .mask = wait.details.mask,
+                .executor = wait.about.executor,
+                .more = wait.about.more};
+  read_awaited(to, wait, edges);
+  return to;
+}
+
 void read_stats(RankStatus& rank, const FoundRank& found) {
   const stats::SegmentIdentity& identity = found.stats.identity();
   rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
@@ -110,9 +160,11 @@ void read_stats(RankStatus& rank, const FoundRank& found) {
   };
   if (found.pid != 0)
     for (const stats::ShownWait& wait : found.stats.waits())
-      rank.waits.push_back({wait.about.operation, wait.about.peer, name_of(wait.about.slot),
-                            wait.about.sequence, seconds_since(wait.since_ns), wait.about.executor,
-                            wait.about.more});
+      rank.waits.push_back(wait_status(wait, name_of(wait.about.slot), edges));
+  for (const stats::ShownFailure& from : found.stats.failures())
+    rank.failures.push_back({from.operation, from.peer, std::string(weft::name(from.code)),
+                             name_of(from.slot), from.sequence, from.count,
+                             seconds_since(from.since_ns), plain(from.text)});
   for (const stats::ShownEdge& edge : edges) {
     const std::uint64_t done = edge.report.counters.transfers;
     std::uint64_t begun = done + edge.pending;
@@ -120,7 +172,7 @@ void read_stats(RankStatus& rank, const FoundRank& found) {
     for (const WaitStatus& wait : rank.waits)
       if (wait.slot == slot && edge.report.role != Role::puts &&
           wait.operation != stats::Operation::attach && wait.sequence > done)
-        begun = done + 1;
+        begun = std::max(begun, done + 1);
     rank.edges.push_back({slot, edge.report.role, edge.report.peer, {done, begun}});
     Progress& sum = rank.progress[static_cast<std::size_t>(edge.report.role)];
     sum.completed += done;
@@ -154,6 +206,8 @@ JobStatus status_of(const FoundJob& job, double least_seconds) {
   for (const FoundRank& found : job.ranks)
     if (RankStatus* rank = at(found.stats.identity().rank)) read_stats(*rank, found);
   std::vector<WaitsFor> waits;
+  std::vector<WaitsFor> serving;
+  std::vector<WaitsFor> counted;
   for (const FoundRank& found : job.ranks) {
     // A dead rank's view of its peers is outdated.
     if (found.pid == 0) continue;
@@ -163,9 +217,22 @@ JobStatus status_of(const FoundJob& job, double least_seconds) {
     // A stopped rank does not wait for any rank: its awaited data may have arrived long ago.
     if (const RankStatus* rank = at(self); rank != nullptr && !found.stopped)
       for (const WaitStatus& wait : rank->waits)
-        if (wait.seconds >= least_seconds) waits.push_back({self, wait.peer});
+        if (wait.seconds >= least_seconds) {
+          auto& to = wait.operation == stats::Operation::serve ? serving : waits;
+          for (const int peer : wait.peers) to.push_back({self, peer, wait.is_one_of_several});
+        }
   }
-  status.held_up = find_roots(waits);
+  // Without WEFT_DEAD_AFTER no peer judges a rank that is stopped.
+  for (const FoundRank& found : job.ranks)
+    if (RankStatus* rank = at(found.stats.identity().rank);
+        rank != nullptr && found.stopped && rank->condition.empty())
+      rank->condition = "stopped, by a signal or a debugger";
+  // A server always waits for its workers. That holds up others only if these wait for it.
+  for (const WaitsFor& serves : serving)
+    if (std::ranges::any_of(waits, [&](const WaitsFor& wait) { return wait.to == serves.from; }))
+      counted.push_back(serves);
+  counted.insert(counted.end(), waits.begin(), waits.end());
+  status.held_up = find_roots(counted);
   return status;
 }
 

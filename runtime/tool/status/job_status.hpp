@@ -26,7 +26,7 @@ struct Progress {
   std::uint64_t completed = 0;
   std::uint64_t started = 0;
 };
-inline constexpr std::size_t kRoles = 4;  ///< number of values of weft::Role
+inline constexpr std::size_t kRoles = stats::kRoles;  ///< of weft::Role, and calls of groups
 
 struct EdgeStatus {
   std::string slot;
@@ -38,12 +38,31 @@ struct EdgeStatus {
 struct WaitStatus {
   stats::Operation operation = stats::Operation::none;
   int peer = -1;
-  std::string slot;
+  std::string slot{};
   std::uint64_t sequence = 0;
-  double seconds = 0;  ///< duration so far
+  double seconds = 0;              ///< duration so far
+  std::vector<int> peers{};        ///< all ranks that it waits for, as far as they are known
+  bool is_one_of_several = false;  ///< one of `peers` suffices
+  std::string text{};              ///< the call, or what is awaited
+  std::string within{};            ///< the table's call that waits; empty: none
+  std::uint64_t bytes = 0;
+  std::uint64_t tag = 0;  ///< of a message
+  std::uint64_t mask = 0;
   // If the operation is a step:
   int executor = 0;  ///< number of the executor's entry; 0: none
-  int more = 0;      ///< further edges that it waits for
+  int more = 0;      ///< further edges, ranks or slots that it waits for
+};
+
+/// An operation that has failed, and whose outcome the application has not looked at.
+struct FailureStatus {
+  stats::Operation operation = stats::Operation::none;
+  int peer = -1;
+  std::string code;
+  std::string slot;
+  std::uint64_t sequence = 0;
+  std::uint64_t count = 0;
+  double seconds = 0;  ///< since the first
+  std::string text;
 };
 
 /// An executor of a graph.
@@ -101,6 +120,7 @@ struct RankStatus {
   std::array<Progress, kRoles> progress{};  ///< by Role
   std::vector<EdgeStatus> edges;
   std::vector<WaitStatus> waits;           ///< the longest wait first
+  std::vector<FailureStatus> failures;     ///< the oldest first
   std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
   std::vector<ExecutorStatus> executors;

@@ -17,13 +17,121 @@ std::uint64_t sum(const RankStatus& rank, std::uint64_t Progress::*count) {
   return all;
 }
 
-/// "rank 2: tensor 17 of "gradients", 3.2 s".
-std::string wait_text(const WaitStatus& wait) {
-  std::string text = wait.peer < 0 ? "" : fmt::format("rank {}: ", wait.peer);
-  text += stats::name(wait.operation);
+/// "ranks 2, 3 and 4 more: ".
+std::string peers_text(const WaitStatus& wait) {
+  const bool is_message =
+      wait.operation == stats::Operation::recv || wait.operation == stats::Operation::probe;
+  if (wait.peers.empty()) return is_message ? "any rank: " : "";
+  std::string text = fmt::format("rank{} {}", wait.peers.size() == 1 ? "" : "s",
+                                 fmt::join(wait.peers, wait.is_one_of_several ? " or " : ", "));
+  if (wait.more > 0 && wait.executor == 0 && !wait.is_one_of_several)
+    text += fmt::format(" and {} more", wait.more);
+  return text + ": ";
+}
+
+/// "send, tag 7, 1048576 bytes (offered, not received)".
+std::string message_text(const WaitStatus& wait) {
+  std::string text(stats::name(wait.operation));
+  constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
+  if (wait.mask == kAllBits)
+    text += fmt::format(", tag {}", wait.tag);
+  else if (wait.mask != 0)
+    text += fmt::format(", tag {} (bits {:#x})", wait.tag, wait.mask);
+  if (wait.bytes != 0) text += fmt::format(", {} bytes", wait.bytes);
+  if (!wait.text.empty()) text += fmt::format(" ({})", wait.text);
+  return text;
+}
+
+std::string call_text(const WaitStatus& wait) {
+  using Operation = stats::Operation;
+  switch (wait.operation) {
+    case Operation::collective:
+      return fmt::format("{}, call {} of {}, {} bytes", wait.text, wait.sequence,
+                         wait.slot.empty() ? "a group" : wait.slot, wait.bytes);
+    case Operation::open:
+      return fmt::format("open {}", wait.text);
+    case Operation::settle:
+      return fmt::format("settle {}", wait.slot);
+    case Operation::send:
+    case Operation::recv:
+    case Operation::probe:
+      return message_text(wait);
+    case Operation::any:
+    case Operation::serve: {
+      std::string text(wait.operation == Operation::any ? "wait_any" : "serve");
+      if (!wait.text.empty()) text += ": " + wait.text;
+      return wait.more > 0 ? text + fmt::format(" and {} more", wait.more) : text;
+    }
+    default:
+      break;
+  }
+  std::string text(stats::name(wait.operation));
   if (!wait.slot.empty()) text += fmt::format(" \"{}\"", wait.slot);
   if (wait.sequence != 0) text += fmt::format(" #{}", wait.sequence);
+  return text;
+}
+
+/// "rank 2: wait "gradients" #17, 3.2 s".
+std::string wait_text(const WaitStatus& wait) {
+  std::string text = peers_text(wait) + call_text(wait);
+  if (!wait.within.empty()) text += ", in " + wait.within;
   return text + fmt::format(", {:.1f} s", wait.seconds);
+}
+
+/// The waits that a rank's line has no room for: those of its other threads.
+std::string waits_text(const JobStatus& job) {
+  std::string text;
+  for (const RankStatus& rank : job.ranks)
+    for (std::size_t i = rank.condition.empty() ? 1 : 0; i < rank.waits.size(); ++i)
+      if (rank.waits[i].operation != stats::Operation::step)
+        text += fmt::format("waits: rank {}: {}\n", rank.rank, wait_text(rank.waits[i]));
+  return text;
+}
+
+/// "failed: rank 1: put 3 into "x" of rank 0: mismatch: ...; the program has not looked at its
+/// request for 3.2 s".
+std::string failure_text(const RankStatus& rank, const FailureStatus& one) {
+  std::string text = fmt::format("failed: rank {}: ", rank.rank);
+  if (one.operation == stats::Operation::put)
+    return text + fmt::format(
+                      "put {} into \"{}\" of rank {}: {}: {}; the program has not looked at its "
+                      "request for {:.1f} s\n",
+                      one.sequence, one.slot, one.peer, one.code, one.text, one.seconds);
+  return text +
+         fmt::format("{}: {}: {}, {:.1f} s ago\n", one.slot, one.code, one.text, one.seconds);
+}
+
+std::string failures_text(const JobStatus& job) {
+  std::string text;
+  for (const RankStatus& rank : job.ranks)
+    for (const FailureStatus& one : rank.failures) text += failure_text(rank, one);
+  return text;
+}
+
+/// Where each rank of a group is, for groups in whose calls a rank waits: "calls of group of ranks
+/// 0-2: rank 0 in call 2, rank 1 in call 2, rank 2 in none after call 1".
+std::string calls_text(const JobStatus& job) {
+  std::set<std::string> groups;
+  for (const RankStatus& rank : job.ranks)
+    for (const WaitStatus& wait : rank.waits)
+      if (wait.operation == stats::Operation::collective && !wait.slot.empty())
+        groups.insert(wait.slot);
+  std::string text;
+  for (const std::string& group : groups) {
+    std::vector<std::string> parts;
+    for (const RankStatus& rank : job.ranks)
+      for (const EdgeStatus& edge : rank.edges) {
+        if (edge.role != stats::kCalls || edge.slot != group) continue;
+        const Progress& calls = edge.progress;
+        parts.push_back(calls.started > calls.completed
+                            ? fmt::format("rank {} in call {}", rank.rank, calls.completed + 1)
+                        : calls.completed == 0 ? fmt::format("rank {} in none yet", rank.rank)
+                                               : fmt::format("rank {} in none after call {}",
+                                                             rank.rank, calls.completed));
+      }
+    text += fmt::format("calls of {}: {}\n", group, fmt::join(parts, ", "));
+  }
+  return text;
 }
 
 std::string what_it_does(const RankStatus& rank) {
@@ -177,7 +285,7 @@ nlohmann::ordered_json progress_json(const std::array<Progress, kRoles>& progres
                                      std::uint64_t Progress::*count) {
   nlohmann::ordered_json all;
   for (std::size_t role = 0; role < kRoles; ++role)
-    all[weft::name(static_cast<Role>(role))] = progress[role].*count;
+    all[stats::role_name(static_cast<Role>(role))] = progress[role].*count;
   return all;
 }
 
@@ -185,7 +293,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
   auto edges = nlohmann::ordered_json::array();
   for (const EdgeStatus& edge : rank.edges)
     edges.push_back({{"slot", edge.slot},
-                     {"role", weft::name(edge.role)},
+                     {"role", stats::role_name(edge.role)},
                      {"peer", edge.peer},
                      {"started", edge.progress.started},
                      {"completed", edge.progress.completed}});
@@ -193,9 +301,26 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
   for (const WaitStatus& wait : rank.waits)
     waits.push_back({{"operation", stats::name(wait.operation)},
                      {"peer", wait.peer},
+                     {"peers", wait.peers},
+                     {"more", wait.more},
                      {"slot", wait.slot},
                      {"sequence", wait.sequence},
+                     {"bytes", wait.bytes},
+                     {"tag", wait.tag},
+                     {"mask", wait.mask},
+                     {"text", wait.text},
+                     {"within", wait.within},
                      {"seconds", wait.seconds}});
+  auto failures = nlohmann::ordered_json::array();
+  for (const FailureStatus& one : rank.failures)
+    failures.push_back({{"operation", stats::name(one.operation)},
+                        {"peer", one.peer},
+                        {"code", one.code},
+                        {"slot", one.slot},
+                        {"sequence", one.sequence},
+                        {"count", one.count},
+                        {"text", one.text},
+                        {"seconds", one.seconds}});
   auto tables = nlohmann::ordered_json::array();
   for (const TableStatus& table : rank.tables) tables.push_back(table_json(table));
   auto executors = nlohmann::ordered_json::array();
@@ -213,6 +338,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"started", progress_json(rank.progress, &Progress::started)},
           {"completed", progress_json(rank.progress, &Progress::completed)},
           {"waits", std::move(waits)},
+          {"failures", std::move(failures)},
           {"edges", std::move(edges)},
           {"rails", std::move(rails)},
           {"tables", std::move(tables)},
@@ -249,8 +375,8 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         name(rank.state), rank.host, rank.pid, started, completed, rate,
                         what_it_does(rank));
   }
-  return text + late_text(job) + executors_text(job) + rails_text(job) + tables_text(job) +
-         rejected_text(job);
+  return text + late_text(job) + failures_text(job) + calls_text(job) + waits_text(job) +
+         executors_text(job) + rails_text(job) + tables_text(job) + rejected_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

@@ -42,8 +42,12 @@ std::vector<int> circle_from(const Graph& graph, int start, const std::set<int>&
 
 HeldUp find_roots(std::span<const WaitsFor> waits) {
   Graph graph;
-  for (const WaitsFor& wait : waits)
-    if (wait.from != wait.to && wait.to >= 0) graph[wait.from].insert(wait.to);
+  std::set<int> choosing;
+  for (const WaitsFor& wait : waits) {
+    if (wait.from == wait.to || wait.to < 0) continue;
+    graph[wait.from].insert(wait.to);
+    if (wait.is_one_of_several) choosing.insert(wait.from);
+  }
 
   HeldUp found;
   std::map<int, int> waiters;
@@ -57,6 +61,11 @@ HeldUp find_roots(std::span<const WaitsFor> waits) {
     for (const int other : reached)
       if (all_reached(graph, other).contains(rank)) members.insert(other);
     in_circles.insert(members.begin(), members.end());
+    const bool leads_out =
+        std::ranges::any_of(reached, [&](int to) { return !graph.contains(to); });
+    const bool may_choose =
+        std::ranges::any_of(members, [&](int member) { return choosing.contains(member); });
+    if (leads_out && may_choose) continue;
     found.circles.push_back(circle_from(graph, rank, members));
   }
   for (const auto& [rank, count] : waiters) found.laggards.push_back({rank, count});

@@ -10,6 +10,7 @@ namespace weft::tool {
 struct WaitsFor {
   int from = -1;
   int to = -1;
+  bool is_one_of_several = false;  ///< any of its waits of this kind may end the wait
 };
 
 /// A rank that waits for no other rank while others wait for it.
@@ -26,7 +27,8 @@ struct HeldUp {
 };
 
 /// Finds the ranks at the end of all chains of waits. Counts of completed steps would not show
-/// them: in a loop of steps, the ranks that are behind are those that wait.
+/// them: in a loop of steps, the ranks that are behind are those that wait. A circle through a rank
+/// that waits for one of several is none if it leads to a rank that does not wait.
 HeldUp find_roots(std::span<const WaitsFor> waits);
 
 }  // namespace weft::tool

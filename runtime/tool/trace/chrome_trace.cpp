@@ -81,7 +81,11 @@ class Writer {
          {"args", {{"sort_index", recording.rank}}}});
     meta("thread_name", 0, "rank");
     for (const auto& [number, slot] : recording.slots)
-      meta("thread_name", number, fmt::format("{} ({})", slot.name, name(slot.role)));
+      meta("thread_name", number,
+           number < stats::kOtherNumbers || slot.role == stats::kCalls
+               ? fmt::format("{} ({})", slot.name, stats::role_name(slot.role))
+               : fmt::format("{} {} rank {}", slot.name, slot.role == Role::puts ? "to" : "from",
+                             slot.peer));
     std::map<std::uint64_t, std::string> tracks;
     for (const RecordedEvent& event : recording.ring.events) {
       if (is_of_edge(event))
@@ -102,6 +106,8 @@ class Writer {
     if (event.peer >= 0) label += fmt::format(" rank {}", event.peer);
     if (event.event == stats::Event::node_ran && !recording.place_of(event).empty())
       label = recording.place_of(event);
+    if (event.event == stats::Event::collective)
+      label = fmt::format("{} {}", stats::collective_name(kind_of(event)), event.value);
     const bool has_step = event.event == stats::Event::node_ran || is_of_edge(event);
     Json args = {{has_step ? "step" : "value", event.value}};
     if (event.peer >= 0) args["peer"] = event.peer;

@@ -78,6 +78,39 @@ std::map<Key, Place> places(std::span<const LoadedRecording> recordings, Event k
 /// ordered, but only the last one is certain to be the same at both ends.
 using Attach = std::tuple<int, int, std::string>;  // owner, requester, slot
 
+/// Whether what `from` gives to a collective goes to `to`.
+bool contributes(const LoadedRecording& from_rank, const RecordedEvent& from,
+                 const LoadedRecording& to_rank, const RecordedEvent& to) {
+  const std::string_view kind = stats::collective_name(kind_of(from));
+  if (kind == "broadcast" || kind == "scatter") return from_rank.rank == from.peer;
+  if (kind == "reduce" || kind == "gather") return to_rank.rank == to.peer;
+  return kind != "scan" || place_in_group(from) < place_in_group(to);
+}
+
+void add_contributions(std::span<const LoadedRecording> recordings, std::vector<Flow>& flows) {
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<Place>> calls;
+  for (std::size_t r = 0; r < recordings.size(); ++r) {
+    const auto& events = recordings[r].ring.events;
+    for (std::size_t e = 0; e < events.size(); ++e)
+      if (events[e].event == Event::collective && !recordings[r].slot_name(events[e].slot).empty())
+        calls[{recordings[r].slot_name(events[e].slot), events[e].value}].emplace_back(r, e);
+  }
+  const auto event = [&](const Place& place) -> const RecordedEvent& {
+    return recordings[place.first].ring.events[place.second];
+  };
+  for (auto& [call, ranks] : calls) {
+    std::vector<Place> from = ranks;
+    if (ranks.size() > kMostDrawn)
+      from = {*std::ranges::max_element(
+          ranks, {}, [&](const Place& place) { return event(place).started_ns; })};
+    for (const Place& a : from)
+      for (const Place& b : ranks)
+        if (a.first != b.first &&
+            contributes(recordings[a.first], event(a), recordings[b.first], event(b)))
+          flows.push_back({a.first, a.second, b.first, b.second});
+  }
+}
+
 }  // namespace
 
 std::string LoadedRecording::slot_name(std::uint64_t slot) const {
@@ -144,6 +177,11 @@ std::vector<Flow> find_flows(std::span<const LoadedRecording> recordings) {
     if (const auto from = published.find({owner, -1, slot, version}); from != published.end())
       flows.push_back({from->second.first, from->second.second, view.first, view.second});
   }
+  const auto received = places<Transfer>(recordings, Event::received, by_owner);
+  for (const auto& [key, sent] : places<Transfer>(recordings, Event::sent, by_writer))
+    if (const auto to = received.find(key); to != received.end())
+      flows.push_back({sent.first, sent.second, to->second.first, to->second.second});
+  add_contributions(recordings, flows);
   return flows;
 }
 

@@ -49,6 +49,14 @@ constexpr std::uint8_t executor_of(const stats::RecordedEvent& event) noexcept {
   return static_cast<std::uint8_t>(event.thread >> 32U);
 }
 
+/// The number of a collective's kind, and the place of its rank in the group.
+constexpr std::uint8_t kind_of(const stats::RecordedEvent& event) noexcept {
+  return static_cast<std::uint8_t>(event.thread);
+}
+constexpr std::uint32_t place_in_group(const stats::RecordedEvent& event) noexcept {
+  return static_cast<std::uint32_t>(event.thread >> 8U & 0xffffff);
+}
+
 /// Throws Error(system), which names the file, if the file can't be read or is no recording.
 LoadedRecording load_recording(const std::string& path);
 
@@ -59,8 +67,11 @@ struct Flow {
   std::size_t to = 0;
   std::size_t to_event = 0;
 };
-/// Matches puts with their arrivals, and publications with the views that read them, by slot name,
-/// ranks and sequence number.
+/// Matches puts with their arrivals, publications with the views that read them, and messages sent
+/// with those received, by slot name, ranks and sequence number; and each rank's contribution to a
+/// collective with the ranks that get it. Of groups with more than kMostDrawn ranks, the last
+/// contribution alone.
+inline constexpr std::size_t kMostDrawn = 16;
 std::vector<Flow> find_flows(std::span<const LoadedRecording> recordings);
 
 /// All messages that are known to have gone from one rank to another: transfers, and attaches,

@@ -32,6 +32,7 @@ std::string lay_out(Input& input) {
        {sizeof(stats::Totals), 1U},
        {sizeof(stats::PathEntry), paths},
        {sizeof(stats::WaitEntry), waits},
+       {sizeof(stats::FailureEntry), waits},
        {sizeof(stats::ExecutorEntry), executors},
        {sizeof(stats::NodeEntry), executors},
        {sizeof(stats::RingState), 1U},
@@ -61,13 +62,14 @@ std::string lay_out(Input& input) {
 void walk(const stats::StatsView& view) {
   std::size_t seen = view.schema().size();
   for (const stats::ShownEdge& edge : view.all_edges()) {
-    require(edge.report.role <= Role::views);
+    require(edge.report.role <= stats::kCalls);
     seen += edge.report.slot.size() + edge.report.fabric.size();
   }
   for (const stats::PathEntry& path : view.paths())
     seen += path.host.get().size() + path.condition.get().size();
   for (const stats::ShownExecutor& one : view.executors()) seen += one.name.size();
   for (const stats::ShownNode& node : view.nodes()) seen += node.name.size();
+  for (const stats::ShownFailure& failure : view.failures()) seen += failure.text.size();
   seen += view.waits().size() + view.recorder().all().events.size();
   for (const char* text : {view.identity().host.data(), view.identity().job.data(),
                            view.identity().boot.data(), view.recorded().why.data()})

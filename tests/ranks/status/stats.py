@@ -18,7 +18,7 @@ class StatsSegmentTest:
     def __init__(self, path):
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         magic, version, _, self.bytes, count, size = struct.unpack("<8sIIQII", self.read(0, 32))
-        if magic != b"weftstat" or version != 5:
+        if magic != b"weftstat" or version != 6:
             raise ValueError(f"{path}: magic {magic}, version {version}")
         self.sections = {}
         for i in range(count):

@@ -202,8 +202,9 @@ TEST(WaitAny, TellsWhatEachOwnerHasNotPublishedOrLetGo) {
         for (Request& put : puts) put = full.put(tensor);
         detail = late(world, puts);
         EXPECT_EQ(detail.peer, 0);
-        for (const char* words : {"none of 6", "\"full\", tensor 1: rank 0 (host ",
-                                  "has not let go of an earlier tensor", "; and 2 more"})
+        for (const char* words :
+             {"none of 6", "\"full\", tensor 1: rank 0 (host ",
+              "has not let go of an earlier tensor", "; put into slot \"full\" with rank 0"})
           EXPECT_TRUE(contains(detail.text(), words)) << detail.text();
         meeting.wait();
       });

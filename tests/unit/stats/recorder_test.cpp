@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/stats/failure_row.hpp"
 #include "base/stats/recorder.hpp"
 #include "base/stats/stats_segment.hpp"
 #include "base/stats/stats_view.hpp"
@@ -94,6 +95,87 @@ TEST(Waits, ShowWhoSleepsForWhom) {
   ASSERT_EQ(events.size(), 1U) << "a short wait is not worth a record";
   EXPECT_EQ(events[0].event, Event::waited);
   EXPECT_EQ(events[0].value, 21U);
+}
+
+TEST(Waits, ShowWhomACallAwaitsAndWhereItBelongs) {
+  const auto stats = StatsSegment::create({.size = 32});
+  Recorder recorder(stats->ring_state(), stats->ring(), RecordLevel::control);
+  Waits waits(stats->waits(), recorder);
+  const auto view = StatsView::open(stats->file());
+  const auto now = Clock::now();
+  WaitDetails details{.bytes = 4096, .tag = 7, .mask = 0xff};
+  for (std::uint64_t rank = 20; details.await(rank); ++rank) {
+  }
+  details.set_text(std::string(200, 'x'));
+  WaitAbout about{.operation = Operation::collective, .peer = 20, .more = 3, .details = &details};
+  WaitEntry* entry = nullptr;
+  {
+    const OuterCall outer("creation", "ps/other", 0);
+    const OuterCall call("pull", "ps/model", 17);
+    entry = waits.show(about, now, now);
+  }
+  ASSERT_NE(entry, nullptr);
+  auto shown = view.waits();
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown[0].within, "pull of table ps/model, step 17");
+  EXPECT_EQ(shown[0].about.more, 3U);
+  EXPECT_EQ(shown[0].details.count, kAwaited);
+  EXPECT_EQ(shown[0].details.awaited, details.awaited);
+  EXPECT_EQ(shown[0].details.bytes, 4096U);
+  EXPECT_EQ(shown[0].details.tag, 7U);
+  EXPECT_EQ(shown[0].details.mask, 0xffU);
+  EXPECT_EQ(shown[0].details.text(), std::string(87, 'x'));
+  details = {};
+  details.await(25);
+  about.peer = 25;
+  about.more = 0;
+  Waits::renew(*entry, about);
+  shown = view.waits();
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown[0].about.peer, 25);
+  EXPECT_EQ(shown[0].details.count, 1U);
+  EXPECT_EQ(shown[0].details.awaited[0], 25U);
+  waits.end(entry, about, now);
+  EXPECT_EQ(OuterCall::current(), nullptr);
+  entry = waits.show({.operation = Operation::wait, .peer = 1}, now, now);
+  shown = view.waits();
+  ASSERT_EQ(shown.size(), 1U) << "nothing of the wait before stays";
+  EXPECT_EQ(shown[0].within + std::string(shown[0].details.text()), "");
+  EXPECT_EQ(shown[0].details.count + shown[0].details.bytes + shown[0].details.mask, 0U);
+}
+
+TEST(Failures, AreShownUntilTheyAreCleared) {
+  const auto stats = StatsSegment::create({.size = 4});
+  const auto view = StatsView::open(stats->file());
+  {
+    FailureRow one(stats);
+    FailureRow two(stats);
+    one.show({.operation = Operation::put,
+              .peer = 3,
+              .code = Code::mismatch,
+              .slot = 8,
+              .sequence = 21,
+              .text = "first"});
+    two.show({.operation = Operation::collective, .text = "other"});
+    one.show({.operation = Operation::put,
+              .peer = 3,
+              .code = Code::exhausted,
+              .slot = 8,
+              .sequence = 22,
+              .text = "second"});
+    const auto failures = view.failures();
+    ASSERT_EQ(failures.size(), 2U);
+    EXPECT_EQ(failures[0].text, "second");
+    EXPECT_EQ(failures[0].count, 2U);
+    EXPECT_EQ(failures[0].code, Code::exhausted);
+    EXPECT_EQ(failures[0].peer, 3);
+    EXPECT_EQ(failures[0].slot, 8U);
+    EXPECT_EQ(failures[0].sequence, 22U);
+    EXPECT_LE(failures[0].since_ns, failures[1].since_ns);
+    one.clear();
+    EXPECT_EQ(view.failures().size(), 1U);
+  }
+  EXPECT_TRUE(view.failures().empty());
 }
 
 TEST(Waits, GoOnUnseenWhenThereIsNoPlace) {

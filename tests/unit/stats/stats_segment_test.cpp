@@ -62,8 +62,9 @@ TEST(StatsSegment, DescribesItsOwnSections) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), 8), "weftstat");
   EXPECT_EQ(header.version, kVersion);
   EXPECT_EQ(header.bytes, bytes.size());
-  const char* const names[] = {"identity",  "schema", "recorded", "totals", "paths", "waits",
-                               "executors", "nodes",  "recorder", "ring",   "edges"};
+  const char* const names[] = {"identity", "schema",    "recorded", "totals",   "paths", "waits",
+                               "failures", "executors", "nodes",    "recorder", "ring",  "edges"};
+  static_assert(std::size(names) == kSections);
   std::uint64_t end = header.header_bytes;
   for (std::size_t i = 0; i < kSections; ++i) {
     const Section& section = header.sections[i];
@@ -72,9 +73,9 @@ TEST(StatsSegment, DescribesItsOwnSections) {
     end = section.offset + std::uint64_t{section.entry_bytes} * section.capacity;
   }
   EXPECT_LE(end, bytes.size());
-  EXPECT_EQ(header.sections[9].capacity, 16U);
-  EXPECT_EQ(header.sections[10].capacity, 10U);
-  EXPECT_NE(schema().find("roles puts receives publishes views\n"), std::string::npos);
+  EXPECT_EQ(header.sections[10].capacity, 16U);
+  EXPECT_EQ(header.sections[11].capacity, 10U);
+  EXPECT_NE(schema().find("roles puts receives publishes views calls\n"), std::string::npos);
   EXPECT_NE(schema().find("events none joined connected "), std::string::npos);
 }
 

@@ -51,14 +51,24 @@ TEST(Status, TellsTheStepOfEachExecutorAndTheEdgeThatItAwaits) {
     const std::string slot = "graph/7 y:0";
     job.ranks[rank].executors = {executor(18, 17, false)};
     job.ranks[rank].edges = {{slot, role, peer, {}}};
-    job.ranks[rank].waits = {{stats::Operation::any, -1, "", 0, 9, 0, 0},
-                             {stats::Operation::step, peer, slot, 17, 1.25, 2, more}};
+    job.ranks[rank].waits = {{.operation = stats::Operation::any, .seconds = 9},
+                             {.operation = stats::Operation::step,
+                              .peer = peer,
+                              .slot = slot,
+                              .sequence = 17,
+                              .seconds = 1.25,
+                              .executor = 2,
+                              .more = more}};
   };
   awaits(0, Role::receives, 3, 0);
   awaits(1, Role::puts, 2, 5);
   job.ranks[2].executors = {executor(16, 16, false), executor(18, 17, true)};
   job.ranks[3].executors = {executor(18, 17, false), {.number = 3, .name = "b", .begun = 2}};
-  job.ranks[3].waits = {{stats::Operation::step, 0, "", 1, 2.5, 3, 0}};
+  job.ranks[3].waits = {{.operation = stats::Operation::step,
+                         .peer = 0,
+                         .sequence = 1,
+                         .seconds = 2.5,
+                         .executor = 3}};
   const std::string text = status_text(job, nullptr, 0);
   for (const char* line :
        {"\ngraph 'graph': rank 0: step 17, waiting for edge y:0 from rank 3, 1.2 s\n",

@@ -29,6 +29,17 @@ TEST(WaitGraph, TellsACircle) {
   EXPECT_EQ(found.circles[0], (std::vector<int>{0, 1, 2}));
 }
 
+TEST(WaitGraph, TellsNoCircleWhereOneOfSeveralMayCome) {
+  // A server, rank 3, waits for any of its workers, of which one does not wait.
+  const auto busy = roots({{0, 3}, {1, 3}, {3, 0, true}, {3, 1, true}, {3, 2, true}});
+  ASSERT_EQ(busy.laggards.size(), 1U);
+  EXPECT_EQ(busy.laggards[0], (Laggard{2, 3}));
+  EXPECT_TRUE(busy.circles.empty());
+  const auto stuck = roots({{0, 3}, {1, 3}, {3, 0, true}, {3, 1, true}});
+  EXPECT_TRUE(stuck.laggards.empty());
+  EXPECT_EQ(stuck.circles.size(), 1U);
+}
+
 TEST(WaitGraph, LeavesOutWhoWaitsForNobodyInParticular) {
   const auto found = roots({{0, -1}, {1, 1}});
   EXPECT_TRUE(found.laggards.empty());
