@@ -44,6 +44,8 @@ class CollectiveGroup : public p2p::Progressable {
   std::uint64_t staged_bytes() const noexcept {
     return bytes_.staged.load(std::memory_order_relaxed);
   }
+  /// Why no call begins any more, or ok().
+  Status refusal(const char* operation) const noexcept;
 
   // The application's thread.
   /// Memory of this rank that the other members must know before meet(); empty if they need none.
@@ -200,6 +202,7 @@ class CollectiveGroup : public p2p::Progressable {
   struct Stint {
     std::size_t pieces = 64;
     Clock::time_point until = Clock::time_point::max();
+    bool over = false;  ///< it ended before the work did
   };
   void advance() noexcept { advance(Stint()); }
   void advance(Stint stint) noexcept;
@@ -260,8 +263,8 @@ class CollectiveGroup : public p2p::Progressable {
   EntryNews news_;
   std::uint64_t history_ = 0;  ///< hash of all calls so far
   Stint stint_;
-  bool stint_over_ = false;  ///< the stint ended before the work did
   Clock::time_point disconnected_at_ = Clock::time_point::max();
+  bool has_closed_ = false;  ///< its handle has gone; plans may be there yet
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

@@ -59,6 +59,8 @@ class Membership : public std::enable_shared_from_this<Membership> {
       local_.progress.run([] {});
     return make(std::move(members), epoch, false, false);
   }
+  bool over() const noexcept { return local_.over(); }
+  Status refusal(const char* operation) const noexcept { return local_.refusal(operation); }
   /// Agrees on the group's survivors and returns their group. Any thread.
   Result<Group> shrink(const GroupState& group, Deadline deadline) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/life.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::detail {
@@ -26,8 +27,11 @@ struct SlotAccess {
   /// The outcome of a put that has ended.
   static Status& outcome(Request& request) noexcept { return request.status_; }
   /// The put goes on: the request asks `writer` for it by `ticket`.
-  static void follow(Request& request, PutWriter& writer, std::uint64_t ticket) noexcept {
+  static void follow(Request& request, PutWriter& writer, const Life& life,
+                     std::uint64_t ticket) noexcept {
     request.writer_ = &writer;
+    request.life_ = life.word();
+    request.mark_ = life.mark();
     request.ticket_ = ticket;
   }
 };

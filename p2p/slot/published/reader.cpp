@@ -209,6 +209,7 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
     if (!status.ok()) return status;
     tensor = held.tensor.get();
   }
+  arrivals_.handed_out();
   return SlotAccess::viewed(*this, *tensor, held.version.version);
 }
 
