@@ -139,6 +139,7 @@ struct VariableCheckpoints::State {
 VariableCheckpoints::VariableCheckpoints(World& world, dataflow::Executor& executor,
                                          const CheckpointOptions& options, const std::string& name,
                                          Deadline deadline) {
+  static_cast<void>(keep(world, "checkpoint"));
   require_state(dataflow::ExecutorAccess::watch(executor).lock(), "Executor", "checkpoint");
   control_call("checkpoint", [&] {
     state_ = std::make_unique<State>(world, executor, options, name);
