@@ -124,11 +124,17 @@ Error::Error(const Status& status)
       text_(share_text(*detail_)) {}
 
 // Defined here so that the type info and vtable of the exception lie in the library, once.
+Error::~Error() = default;
 const char* Error::what() const noexcept { return text_->c_str(); }
 
 Status Error::status() const noexcept { return Status(detail_); }
 
 Status::Status(ErrorDetail detail) noexcept : detail_(share(std::move(detail))) {}
+
+const ErrorDetail& Status::no_detail() noexcept {
+  static const ErrorDetail none{.code = Code::ok};
+  return none;
+}
 
 std::string Status::text() const { return detail_ ? detail_->text() : "ok"; }
 

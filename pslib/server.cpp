@@ -17,18 +17,20 @@ namespace detail {
 
 class ServerState {
  public:
-  ServerState(World& world, const Group& group, const Options& options, std::string name)
-      : world(world),
+  ServerState(const World& on, const Group& group, const Options& options, std::string name)
+      : world(keep(on, "parameter server")),
         roles(world, group, options),
         name(std::move(name)),
         metrics(options.metrics_folder) {
-    refuse_fork(world, "parameter server").or_throw();
     if (metrics.find('\0') != metrics.npos)
       throw_error(Code::bad_argument, "parameter server", "metrics_folder has a NUL",
                   "name a folder without a NUL");
   }
 
-  World& world;
+  bool over() const noexcept { return !weft::over(world, "").ok(); }
+  Status refusal(const char* operation) const noexcept { return weft::over(world, operation); }
+
+  World world;
   const Roles roles;
   const std::string name;
   const std::string metrics;
@@ -65,12 +67,12 @@ ParameterServer::ParameterServer(World& world, const Group& group, Options optio
 ParameterServer::ParameterServer(ParameterServer&&) noexcept = default;
 ParameterServer::~ParameterServer() = default;
 
-bool ParameterServer::works() const noexcept { return state_->roles.works(); }
-bool ParameterServer::serves() const noexcept { return state_->roles.serves(); }
+bool ParameterServer::works() const noexcept { return state_ && state_->roles.works(); }
+bool ParameterServer::serves() const noexcept { return state_ && state_->roles.serves(); }
 
 Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
                              const TableOptions& options, Deadline deadline) {
-  refuse_fork(state_->world, "table").or_throw();
+  require_usable(state_, "ParameterServer", "table");
   return make_table("table", name, *state_, [&] {
     return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
                                                       name, std::move(specs), options,
@@ -80,7 +82,7 @@ Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> sp
 
 SparseTable ParameterServer::sparse_table(const std::string& name, const SparseOptions& options,
                                           Deadline deadline) {
-  refuse_fork(state_->world, "sparse_table").or_throw();
+  require_usable(state_, "ParameterServer", "sparse_table");
   return make_table("sparse_table", name, *state_, [&] {
     return SparseTable(std::make_shared<detail::SparseState>(
         state_->world, state_->roles, state_->name, name, options, state_->metrics, deadline));
@@ -89,14 +91,20 @@ SparseTable ParameterServer::sparse_table(const std::string& name, const SparseO
 
 Status ParameterServer::serve(std::span<Table* const> tables, std::span<SparseTable* const> sparse,
                               Deadline deadline) {
-  if (Status status = refuse_fork(state_->world, "serve"); !status) return status;
+  if (!is_usable(state_)) return unusable(state_, "ParameterServer", "serve");
   return control_call("serve", [&] {
     if (state_->roles.works())
       return Status(bad_argument("serve", "this rank is a worker",
                                  "its shard works inside its own calls of the tables"));
     std::vector<Served> served;
-    for (const Table* table : tables) served.push_back(table->state_->served());
-    for (const SparseTable* table : sparse) served.push_back(table->state_->served());
+    for (const Table* table : tables) {
+      if (table == nullptr || !table->state_) return empty_handle("Table", "serve");
+      served.push_back(table->state_->served());
+    }
+    for (const SparseTable* table : sparse) {
+      if (table == nullptr || !table->state_) return empty_handle("SparseTable", "serve");
+      served.push_back(table->state_->served());
+    }
     return Service(state_->world, state_->roles.group, served).run(deadline);
   });
 }

@@ -21,14 +21,14 @@ std::unordered_map<std::string, std::size_t> index_names(std::span<const TensorS
 
 }  // namespace
 
-TableState::TableState(World& world, const Roles& roles, const std::string& server,
+TableState::TableState(const World& world, const Roles& roles, const std::string& server,
                        const std::string& table, std::vector<TensorSpec> specs,
                        const TableOptions& options, const std::string& metrics, Deadline deadline)
-    : world_(world),
+    : world_(keep(world, "table")),
       shown_name_(server + '/' + table),
       table_(roles, server, table, std::move(specs), options),
       indices_(index_names(table_.specs)),
-      insight_(world,
+      insight_(world_,
                {.server = server,
                 .table = table,
                 .rank = world.rank(),
@@ -37,11 +37,11 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
                metrics) {
   for (const TensorSpec& spec : table_.specs)
     bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
-  deadline = resolved(world, deadline);
+  deadline = resolved(world_, deadline);
   const stats::OuterCall call("creation", shown_name_, 0);
-  agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
+  agreement_.emplace(world_, table_.roles.members, table_.slot_name("contract"), table_.contract(),
                      deadline, roles.works() ? std::span<const int>() : roles.servers);
-  table_.start_from(find_start(world, table_, *agreement_, deadline));
+  table_.start_from(find_start(world_, table_, *agreement_, deadline));
 
   if (table_.is_asynchronous())
     make_asynchronous(deadline);
@@ -170,7 +170,7 @@ Status TableState::with_the_dead(const Status& status) const noexcept {
 }
 
 Result<ParameterView> TableState::view(const std::string& name) noexcept {
-  if (Status status = refuse_fork(world_, "view"); !status) return status;
+  if (Status status = weft::over(world_, "view"); !status) return status;
   const auto found = indices_.find(name);
   const auto is_of = [&](const ShardPiece& piece) { return piece.tensor == found->second; };
   if (found != indices_.end() && std::ranges::count_if(table_.pieces, is_of) == 1)
@@ -240,7 +240,7 @@ Status TableState::must_be_in_step(const char* operation) const noexcept {
 }
 
 Status TableState::must_work(const char* operation) const noexcept {
-  if (Status status = refuse_fork(world_, operation); !status) return status;
+  if (Status status = weft::over(world_, operation); !status) return status;
   if (worker_) return {};
   return refuse(Code::bad_argument, [&] {
     return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),

@@ -18,6 +18,7 @@
 #include "pslib/table/push_slot.hpp"
 #include "pslib/table/service.hpp"
 #include "pslib/table/table_worker.hpp"
+#include "runtime/world/services.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib::detail {
@@ -26,9 +27,12 @@ namespace weft::pslib::detail {
 class TableState {
  public:
   /// Collective over the group's members. Throws Error as ParameterServer::table does.
-  TableState(World& world, const Roles& roles, const std::string& server, const std::string& table,
-             std::vector<TensorSpec> specs, const TableOptions& options, const std::string& metrics,
-             Deadline deadline);
+  TableState(const World& world, const Roles& roles, const std::string& server,
+             const std::string& table, std::vector<TensorSpec> specs, const TableOptions& options,
+             const std::string& metrics, Deadline deadline);
+
+  bool over() const noexcept { return !weft::over(world_, "").ok(); }
+  Status refusal(const char* operation) const noexcept { return weft::over(world_, operation); }
 
   Tensor parameter(const std::string& name) const;
   Tensor gradient(const std::string& name) const;
@@ -72,7 +76,7 @@ class TableState {
   Status must_work(const char* operation) const noexcept;
   Status serve_own_shard(Deadline deadline) noexcept;
 
-  World& world_;
+  World world_;
   const std::string shown_name_;  // "server/table"
   Description table_;
   std::unordered_map<std::string, std::size_t> indices_;

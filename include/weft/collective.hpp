@@ -166,9 +166,8 @@ struct PlannedCall;
 /// A collective bound to its tensors, to be run any number of times without allocation,
 /// registration or control messages. Holds handles of its tensors. Tensors on a GPU go through host
 /// memory that the plan keeps: this rank's input is copied at each start, its output when all else
-/// is done, which Collectives::staged_bytes() counts; each copy allocates a few words. All calls
-/// but the destructor require a plan that came from Collectives. Thread-safety: as the Collectives
-/// that made it, which it must not outlive.
+/// is done, which Collectives::staged_bytes() counts; each copy allocates a few words. A plan that
+/// outlives the Collectives that made it is Code::closed. Thread-safety: as these Collectives.
 class [[nodiscard]] WEFT_API Plan {
  public:
   Plan() noexcept;
@@ -224,8 +223,8 @@ class [[nodiscard]] WEFT_API Plan {
 /// thread that waits in weft or tests a plan makes progress on all operations under way, so ranks
 /// may wait for plans of several groups in any order.
 ///
-/// Must be destroyed before its world. Thread-safety: one thread at a time per group; different
-/// groups may be used by different threads.
+/// Thread-safety: one thread at a time per group; different groups may be used by different
+/// threads.
 class WEFT_API Collectives {
  public:
   Collectives() noexcept;
@@ -247,7 +246,7 @@ class WEFT_API Collectives {
   /// Opens a group of the members of `group`: after a death, the one that Group::shrink() gave.
   static Collectives open(World& world, const Group& group, Deadline deadline = {});
 
-  /// This rank's place in the group, from 0. Requires an open group.
+  /// This rank's place in the group, from 0; -1 for an empty handle.
   int rank() const noexcept;
   /// The number of ranks; 0 for a default-constructed handle.
   int size() const noexcept;

@@ -65,6 +65,10 @@ class WEFT_API Error : public std::exception {
  public:
   explicit Error(ErrorDetail detail);
   explicit Error(const Status& status);
+  // Copies alone: an error that was moved from would have no detail.
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
+  ~Error() override;
 
   Code code() const noexcept { return detail_->code; }
   const ErrorDetail& detail() const noexcept { return *detail_; }
@@ -91,8 +95,8 @@ class [[nodiscard]] WEFT_API Status {
   bool ok() const noexcept { return detail_ == nullptr; }
   explicit operator bool() const noexcept { return ok(); }
   Code code() const noexcept { return detail_ ? detail_->code : Code::ok; }
-  /// Requires !ok().
-  const ErrorDetail& detail() const noexcept { return *detail_; }
+  /// An empty detail with Code::ok if ok().
+  const ErrorDetail& detail() const noexcept { return detail_ ? *detail_ : no_detail(); }
   std::shared_ptr<const ErrorDetail> shared_detail() const noexcept { return detail_; }
   /// "ok", or detail().text().
   std::string text() const;
@@ -100,8 +104,14 @@ class [[nodiscard]] WEFT_API Status {
   void or_throw() const;
 
  private:
+  static const ErrorDetail& no_detail() noexcept;
   std::shared_ptr<const ErrorDetail> detail_;
 };
+
+namespace detail {
+/// Throws Error(bad_argument): the handle, of that type, is empty.
+[[noreturn, gnu::cold]] WEFT_API void refuse_empty(const char* type, const char* operation);
+}  // namespace detail
 
 /// A value of type T, or the Status that says why there is none. In the latter case the T is
 /// default-constructed and must not be used.

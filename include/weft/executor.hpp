@@ -151,10 +151,9 @@ struct ExecutorOptions {
 /// (Plan): their memory must not be used after the executor.
 ///
 /// After a failed step the executor is over: the ranks that it has edges with are told, their steps
-/// end too, and every further run() returns the same error. Must be destroyed before its world.
-/// Destruction waits until the ranks that view this one's tensors, or by EdgeWay::rendezvous all
-/// that it has edges with, have ended the steps that it has run, are gone or have failed; at most
-/// for WEFT_TIMEOUT, which is logged.
+/// end too, and every further run() returns the same error. Destruction waits until the ranks that
+/// view this one's tensors, or by EdgeWay::rendezvous all that it has edges with, have ended the
+/// steps that it has run, are gone or have failed; at most for WEFT_TIMEOUT, which is logged.
 /// Thread-safety: one thread at a time.
 class WEFT_API Executor {
  public:
@@ -211,8 +210,8 @@ class WEFT_API Executor {
  private:
   friend struct ExecutorAccess;
   struct State;
-  explicit Executor(std::unique_ptr<State> state) noexcept;
-  std::unique_ptr<State> state_;
+  explicit Executor(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace weft::dataflow

@@ -97,7 +97,9 @@ class WEFT_API Graph {
   /// The nodes in an order in which they may run. Of nodes that are ready together the one added
   /// first comes first. Throws Error(bad_argument) if there is a cycle, naming its nodes.
   std::vector<NodeId> order() const;
-  const Definitions& definitions() const noexcept { return *definitions_; }
+  const Definitions& definitions() const noexcept {
+    return definitions_ ? *definitions_ : Definitions::standard();
+  }
 
   /// Throws Error(mismatch), naming the node, unless a tensor of `dtype` and `shape` is what the
   /// graph says of `tensor`: for feeds, and for results of kernels.
@@ -113,7 +115,8 @@ class WEFT_API Graph {
   void check_tensor(TensorId tensor, const std::string& reader) const;
   TensorId append(Node node);
 
-  std::shared_ptr<const Definitions> definitions_;  ///< copies of the graph share them
+  /// Copies of the graph share them. Null once moved from, when the graph is as a new one.
+  std::shared_ptr<const Definitions> definitions_;
   std::vector<Node> nodes_;
   std::map<std::string, NodeId, std::less<>> names_;
   Placement next_;

@@ -39,7 +39,7 @@ class WEFT_API Group {
 
   /// The group of the members at `places`, in this order. Each of these members must call it with
   /// equal arguments. Sends no messages. Throws Error: bad_argument (no such place, or a place
-  /// given twice), closed.
+  /// given twice, an empty group), closed.
   Group subset(std::span<const int> places) const;
 
   /// The colour of a rank that is to be in no group of a split().
@@ -67,7 +67,7 @@ class WEFT_API Group {
   /// Errors: partitioned (this rank was cut off from more than half of the last group the world
   /// agreed on, or from exactly the half with its first member; end this process), fenced (the
   /// other ranks have declared this one dead), timeout (names the ranks that did not answer),
-  /// bad_argument (not a member), closed (the world is gone, the group is empty, or other members
+  /// bad_argument (not a member, or an empty group), closed (the world is gone, or other members
   /// have shrunk more than 256 groups further), exhausted (more than 65535 members).
   ///
   /// Only the world's group and its shrunk descendants can exclude a rank that is unreachable but

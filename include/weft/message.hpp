@@ -1,8 +1,10 @@
 // Messages: tensors sent to a rank, which receives them by source and tag.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -48,8 +50,8 @@ struct MessageOperation;
 
 /// One isend() or irecv(). Destroying it cancels a receive that no message has matched; any other
 /// operation continues on its own and keeps its tensor's handle until it has ended. A
-/// default-constructed request has ended. Thread-safety: as the Messages that made it. Must not
-/// outlive the world.
+/// default-constructed request has ended well, without a message. In one that outlives its world,
+/// an operation that was under way is Code::closed. Thread-safety: as the Messages that made it.
 class [[nodiscard]] WEFT_API MessageRequest {
  public:
   MessageRequest() noexcept = default;
@@ -79,16 +81,23 @@ class [[nodiscard]] WEFT_API MessageRequest {
   friend class World;
   void take(MessageRequest& other) noexcept {
     state_ = other.state_;
+    life_ = other.life_;
+    mark_ = other.mark_;
     operation_ = std::exchange(other.operation_, nullptr);
-    info_ = other.info_;
+    info_ = std::exchange(other.info_, {});
     status_ = std::move(other.status_);
   }
   void release_request() noexcept {
     if (operation_ != nullptr) abandon();
   }
   void abandon() noexcept;
+  /// Whether the world has gone, and the operation with it.
+  bool orphaned() noexcept;
 
   detail::MessageState* state_ = nullptr;
+  /// Says whether the state is still there: the word equals the mark as long as it is.
+  const std::atomic<std::uint64_t>* life_ = nullptr;
+  std::uint64_t mark_ = 0;
   detail::MessageOperation* operation_ = nullptr;  ///< null once the operation has ended
   MessageInfo info_;
   Status status_;
@@ -114,10 +123,9 @@ class [[nodiscard]] WEFT_API MessageRequest {
 /// of control messages.
 ///
 /// A handle; all handles of a world share one state. Thread-safety: one thread per world at a time.
-/// Must not outlive the world.
 class WEFT_API Messages {
  public:
-  /// Throws Error(forked).
+  /// Throws Error: forked, closed, bad_argument (an empty World).
   explicit Messages(World& world);
 
   /// Sends `tensor` to rank `to` and returns when the tensor may be written again. A tensor outside
@@ -166,7 +174,7 @@ class WEFT_API Messages {
   Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
 
  private:
-  detail::MessageState* state_;
+  std::shared_ptr<detail::MessageState> state_;
 };
 
 }  // namespace weft

@@ -116,7 +116,8 @@ class ServerState;
 }  // namespace detail
 
 /// Parameters viewed in place on their shard, without a copy; or, where the shard's memory can't be
-/// loaded from, in the rank's own memory. Valid until this worker's next push.
+/// loaded from, in the rank's own memory. Valid until this worker's next push, and as long as the
+/// table.
 class ParameterView {
  public:
   /// The parameters; empty unless the table's wire type is f32.
@@ -201,13 +202,14 @@ class WEFT_API Table {
 
  private:
   friend class ParameterServer;
+  friend class TableVariables;
   explicit Table(std::shared_ptr<detail::TableState> state) noexcept;
   std::shared_ptr<detail::TableState> state_;
 };
 
 /// A parameter server: the tables of a set of workers and servers. Several may live in one world
-/// under different names, each with its own workers and servers. Must be destroyed before its
-/// world. Thread-safety: one thread at a time.
+/// under different names, each with its own workers and servers. Its tables may outlive it.
+/// Thread-safety: one thread at a time.
 class WEFT_API ParameterServer {
  public:
   /// Among all ranks of the world, which all create it with equal arguments. Throws Error:

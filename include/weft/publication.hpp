@@ -96,8 +96,8 @@ class WEFT_API Publication {
 };
 
 /// Accepts subscribers at an address of this rank and answers them from a thread of its own.
-/// Subscribers are members of no group, and only leave() waits for them. Destroy it after its
-/// publications and before its world. Thread-safety: any thread.
+/// Subscribers are members of no group, and only leave() waits for them. A publication that
+/// outlives it is Code::closed. Thread-safety: any thread.
 class WEFT_API Publisher {
  public:
   /// Starts to listen. Throws Error: bad_argument (options), bad_config (address or token

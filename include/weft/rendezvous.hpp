@@ -115,7 +115,7 @@ class RendezvousState;
 /// progress thread, so the application may compute meanwhile. Every call in a fork of the process
 /// fails with Code::forked.
 ///
-/// Must be destroyed before its world. Thread-safety: every member may be called concurrently,
+/// Thread-safety: every member may be called concurrently,
 /// except destruction.
 ///
 /// Source: TensorFlow's note "Verbs implementation to use direct tensor writes (0 copies)".

@@ -22,7 +22,7 @@ class RemoteSignalState;
 }  // namespace detail
 
 /// The owner's end of a signal. Destroying it ends the remote ends' operations with Code::closed.
-/// Must be destroyed before its world. In a fork of the process value() is 0 and nothing changes.
+/// In a fork of the process value() is 0 and nothing changes.
 /// Thread-safety: any thread, except destruction and also_needs().
 class WEFT_API Signal {
  public:
@@ -57,8 +57,7 @@ class WEFT_API Signal {
 /// A remote end of a signal. Only processors of the owner's host change the word: this rank's own
 /// if it shares memory with the owner (no message, and no system call unless the owner sleeps),
 /// otherwise the owner's progress thread, which gets one control message per operation. The choice
-/// is fixed at attach(). Source: decision 026. Must be destroyed before its world. Thread-safety:
-/// one thread at a time.
+/// is fixed at attach(). Source: decision 026. Thread-safety: one thread at a time.
 class WEFT_API RemoteSignal {
  public:
   /// Attaches to the signal `name` of rank `owner`, waiting for it to be exposed. Throws Error:

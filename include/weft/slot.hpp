@@ -2,6 +2,7 @@
 // exchange tensors. weft/published_slot.hpp has the other kind, which its owner publishes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -75,8 +76,8 @@ struct SlotAccess;
 }  // namespace detail
 
 /// A tensor that was received or viewed. The caller may read it until it releases or destroys the
-/// Arrival, which returns the credit. Views the slot's own memory without a copy.
-/// Must not outlive its Slot or PublishedReader. Thread-safety: as its slot.
+/// Arrival, which returns the credit. Views the slot's own memory without a copy. If it outlives
+/// its Slot or PublishedReader, or the world, it keeps the memory. Thread-safety: as its slot.
 class WEFT_API Arrival {
  public:
   Arrival() noexcept = default;
@@ -91,10 +92,12 @@ class WEFT_API Arrival {
 
   /// Whether it holds a tensor: received and not released.
   explicit operator bool() const noexcept { return tensor_ != nullptr; }
-  /// Requires that it holds one.
-  const Tensor& tensor() const noexcept { return *tensor_; }
+  /// A tensor without memory if it holds none.
+  const Tensor& tensor() const noexcept { return tensor_ != nullptr ? *tensor_ : no_tensor(); }
+  /// Throws Error(bad_argument) if it holds none; see Tensor::as().
   template <Element T>
   std::span<T> as() const {
+    if (tensor_ == nullptr) detail::refuse_empty("Arrival", "as");
     return tensor_->as<T>();
   }
   /// Number of the tensor or version; the slot's first has 1.
@@ -106,11 +109,12 @@ class WEFT_API Arrival {
  private:
   void take(Arrival& other) noexcept {
     tensor_ = std::exchange(other.tensor_, nullptr);
-    sequence_ = other.sequence_;
+    sequence_ = std::exchange(other.sequence_, 0);
     owner_ = other.owner_;
     reader_ = other.reader_;
   }
   void release_tensor() noexcept;
+  static const Tensor& no_tensor() noexcept;
 
   friend struct detail::SlotAccess;
   const Tensor* tensor_ = nullptr;
@@ -120,11 +124,20 @@ class WEFT_API Arrival {
 };
 
 /// One operation under way. Holds nothing when the operation completed at once.
-/// Destroying it does not end the operation. Thread-safety: as the RemoteSlot it came from,
-/// which it must not outlive.
+/// Destroying it does not end the operation. If it outlives its RemoteSlot, an operation that was
+/// under way is Code::closed. A default-constructed one has ended well, and so has one that was
+/// moved from. Thread-safety: as the RemoteSlot it came from.
 class [[nodiscard]] WEFT_API Request {
  public:
   Request() noexcept = default;
+  Request(const Request&) noexcept = default;
+  Request& operator=(const Request&) noexcept = default;
+  Request(Request&& other) noexcept { take(other); }
+  Request& operator=(Request&& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
+  ~Request() = default;
 
   /// Whether the operation has ended (well or not); never blocks.
   bool test() noexcept;
@@ -138,7 +151,20 @@ class [[nodiscard]] WEFT_API Request {
  private:
   friend struct detail::SlotAccess;
   friend class World;
+  void take(Request& other) noexcept {
+    writer_ = std::exchange(other.writer_, nullptr);
+    life_ = other.life_;
+    mark_ = other.mark_;
+    ticket_ = other.ticket_;
+    status_ = std::move(other.status_);
+  }
+  /// The writer, unless the operation has ended or its RemoteSlot has gone.
+  detail::PutWriter* living() noexcept;
+
   detail::PutWriter* writer_ = nullptr;
+  /// Says whether the writer is still there: the word equals the mark as long as it is.
+  const std::atomic<std::uint64_t>* life_ = nullptr;
+  std::uint64_t mark_ = 0;
   std::uint64_t ticket_ = 0;
   Status status_;
 };

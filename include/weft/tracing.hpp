@@ -95,7 +95,7 @@ class [[nodiscard]] WEFT_API RunningNode {
   const std::shared_ptr<detail::TracingState> state_;
   detail::TracedNode& node_;
   std::uint32_t next_ = 0;  ///< allocation
-  RunningNode* const outer_;
+  RunningNode* outer_;
 };
 
 /// Memory for tensors, in the rank's registered arena where a tensor is going to be sent and plain
@@ -112,9 +112,9 @@ class [[nodiscard]] WEFT_API RunningNode {
 ///     ...
 ///     tracer.next_step();
 ///
-/// Must be destroyed before its world; tensors may outlive both. In a fork of the process every
-/// call that may throw fails with Code::forked. Thread-safety: every member may be called
-/// concurrently, except destruction; a node runs on one thread at a time.
+/// Tensors may outlive it and the world. In a fork of the process every call that may throw fails
+/// with Code::forked, after the world's end with Code::closed. Thread-safety: every member may be
+/// called concurrently, except destruction; a node runs on one thread at a time.
 class WEFT_API TracingAllocator {
  public:
   /// Throws Error: bad_argument (`options`), forked.
@@ -158,7 +158,7 @@ class WEFT_API TracingAllocator {
   TracingReport report() const;
 
  private:
-  World* world_;
+  std::shared_ptr<World> world_;
   std::shared_ptr<detail::TracingState> state_;
 };
 

@@ -57,7 +57,8 @@ WEFT_API std::vector<dataflow::TensorId> apply_gradients(
 /// is of one step of all ranks: complete, or not there. docs/pslib.md has the format. Rules with
 /// the same states, such as momentum and nesterov, are not told apart. Restoring
 /// makes the executor go on with the step that follows, so that a resumed run has the bits of an
-/// undisturbed one. Must be destroyed before the executor. Thread-safety: as the executor.
+/// undisturbed one. Its calls are Code::closed once the executor has gone. Thread-safety: as the
+/// executor.
 class WEFT_API VariableCheckpoints {
  public:
   /// Every rank of the world makes one with equal arguments, before its first step and after it has
@@ -106,8 +107,8 @@ WEFT_API std::vector<dataflow::TensorId> push_gradients(
 
 /// Variables that live in a dense table of f32: this worker's executor reads the table's parameter
 /// tensors and computes the gradients in its gradient tensors, without a copy. Staleness, replicas
-/// and compression are the table's. Must be destroyed before executor and table. Thread-safety: as
-/// the table.
+/// and compression are the table's. Its calls are Code::closed once the executor or the table has
+/// gone. Thread-safety: as the table.
 class WEFT_API TableVariables {
  public:
   /// Binds the table's tensors to the variables of their names on this rank, and their gradients to

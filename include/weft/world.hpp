@@ -48,8 +48,15 @@ struct WaitSet {
 };
 
 /// This process (or, in tests, this thread) as one of size() ranks. Several worlds may live in one
-/// process. Slots, their remote ends and all other objects made from a world must be destroyed
-/// before it; tensors may outlive it.
+/// process.
+///
+/// Any order of destruction is safe. When a world goes or leaves (leave()), the slots, their remote
+/// ends and all other handles made from it are orphans: their calls end with Code::closed or return
+/// "nothing ready", and their destruction is local. Tensors and Arrivals keep their memory. A
+/// handle that was default-constructed or moved from is empty. Calls of an empty handle that return
+/// a Status or a Result, and those that may throw, fail with Code::bad_argument and the handle's
+/// type; all others return 0, false, -1 for a rank, or something empty. After leave(), what needs
+/// this rank's memory alone (allocate(), adopt(), copy(), report()) goes on until the world goes.
 ///
 /// In a fork of the process, every call of the world and of objects made from it fails with
 /// Code::forked or returns "nothing ready", and destruction does nothing. Thread-safety: every
@@ -119,7 +126,8 @@ class WEFT_API World {
   Tensor adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused);
 
   /// This rank's data arena as a memory resource for containers: peers reach their memory, wrapped
-  /// as a tensor, without staging. Valid as long as the world. Alignments up to 64 bytes.
+  /// as a tensor, without staging. Valid as long as the world; of an empty world one that has no
+  /// memory. Alignments up to 64 bytes.
   /// Allocation throws std::bad_alloc.
   std::pmr::memory_resource& memory() noexcept;
 
@@ -161,9 +169,9 @@ class WEFT_API World {
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
   /// Waits until one of all handles of `set` is ready in the sense of the three functions above, or
   /// a plan or message has ended, and returns its index: slots have the first ones, then requests,
-  /// readers, plans, messages. Errors: timeout, forked, bad_argument (of all four functions: the
-  /// set is empty, or has a null pointer or an empty slot, reader or plan). Ranks that started
-  /// different calls in a group learn of it from Plan::wait() alone.
+  /// readers, plans, messages. Errors: timeout, forked, closed, bad_argument (of all four
+  /// functions: the set is empty, or has a null pointer or an empty slot, reader or plan). Ranks
+  /// that started different calls in a group learn of it from Plan::wait() alone.
   Result<std::size_t> wait_any(const WaitSet& set, Deadline deadline = {}) noexcept;
 
   /// A file descriptor, owned by the world, for the user's own poll loop. It becomes readable after
@@ -180,7 +188,7 @@ class WEFT_API World {
   void declare_dead(int rank, const std::string& why);
 
   /// ok() while all of `ranks` are alive; otherwise the status of the first that is not:
-  /// peer_failed, peer_left and the like. Errors: bad_argument, forked.
+  /// peer_failed, peer_left and the like. Errors: bad_argument, forked, closed.
   Status alive(std::span<const int> ranks) const noexcept;
 
   /// The group of all ranks of the job. Deaths do not change it: Group::shrink() makes the
@@ -201,8 +209,8 @@ class WEFT_API World {
   friend struct WorldAccess;
   Result<std::size_t> wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept;
   Status check(const WaitSet& set) const noexcept;
-  explicit World(std::unique_ptr<detail::WorldState> state) noexcept;
-  std::unique_ptr<detail::WorldState> state_;
+  explicit World(std::shared_ptr<detail::WorldState> state) noexcept;
+  std::shared_ptr<detail::WorldState> state_;
 };
 
 }  // namespace weft

@@ -1,62 +1,71 @@
 // The public handles of messages; each forwards to the rank's MessageState.
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
+#include "base/handle.hpp"
+#include "base/life.hpp"
 #include "p2p/message/message_state.hpp"
 
 namespace weft {
 
+bool MessageRequest::orphaned() noexcept {
+  if (is_alive(life_, mark_) && (!state_->over() || state_->forked())) [[likely]]
+    return false;
+  operation_ = nullptr;
+  status_ = orphaned_handle("MessageRequest", "wait", "World");
+  return true;
+}
 void MessageRequest::abandon() noexcept {
-  if (state_->forked()) return;
+  if (orphaned() || state_->over()) return;
   const auto owner = state_->acquire();
   state_->abandon(*std::exchange(operation_, nullptr));
 }
 bool MessageRequest::test() noexcept {
-  if (operation_ == nullptr) return true;
-  if (state_->forked()) return false;
+  if (operation_ == nullptr || orphaned()) return true;
+  if (state_->over()) return false;
   const auto owner = state_->acquire();
   return state_->test(*this);
 }
 Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
-  if (operation_ == nullptr) {
+  if (operation_ == nullptr || orphaned()) {
     if (!status_.ok()) return status_;
     return info_;
   }
-  if (state_->forked()) return state_->fork_refusal("wait");
+  if (state_->over()) return state_->refusal("wait");
   const auto owner = state_->acquire();
   return hinted_for(deadline, state_->wait(*this, deadline));
 }
 Status MessageRequest::cancel() noexcept {
-  if (operation_ == nullptr) return status_;
-  if (state_->forked()) return state_->fork_refusal("cancel");
+  if (operation_ == nullptr || orphaned()) return status_;
+  if (state_->over()) return state_->refusal("cancel");
   const auto owner = state_->acquire();
   return state_->cancel(*this);
 }
 
 Status Messages::send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("send");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Messages", "send");
   const auto owner = state_->acquire();
   return hinted_for(deadline, state_->send(to, tag, tensor, deadline));
 }
 
 MessageRequest Messages::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->refused(state_->fork_refusal("send"));
+  if (!is_usable(state_)) [[unlikely]]
+    return detail::MessageState::refused(unusable(state_, "Messages", "send"));
   const auto owner = state_->acquire();
   return state_->isend(to, tag, tensor);
 }
 
 Result<MessageInfo> Messages::recv(int from, Tag tag, const Tensor& into,
                                    Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("recv");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Messages", "recv");
   const auto owner = state_->acquire();
   return hinted_for(deadline, state_->recv(from, tag, into, deadline));
 }
 
 MessageRequest Messages::irecv(int from, Tag tag, const Tensor& into) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->refused(state_->fork_refusal("recv"));
+  if (!is_usable(state_)) [[unlikely]]
+    return detail::MessageState::refused(unusable(state_, "Messages", "recv"));
   const auto owner = state_->acquire();
   return state_->irecv(from, tag, into);
 }
@@ -64,6 +73,8 @@ MessageRequest Messages::irecv(int from, Tag tag, const Tensor& into) noexcept {
 Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& tensor, int from,
                                        Tag from_tag, const Tensor& into,
                                        Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Messages", "sendrecv");
   const Deadline until = state_->resolve(deadline);
   MessageRequest sending = isend(to, tag, tensor);
   Result<MessageInfo> received = recv(from, from_tag, into, until);
@@ -76,26 +87,29 @@ Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& 
 }
 
 Result<MessageInfo> Messages::probe(int from, Tag tag, Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("probe");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Messages", "probe");
   const auto owner = state_->acquire();
   return hinted_for(deadline, state_->probe(from, tag, deadline));
 }
 
 std::optional<MessageInfo> Messages::iprobe(int from, Tag tag) noexcept {
-  if (state_->forked()) return std::nullopt;
+  if (!is_usable(state_)) return std::nullopt;
   const auto owner = state_->acquire();
   return state_->iprobe(from, tag);
 }
 
 Status Messages::wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("wait_all");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Messages", "wait_all");
   const auto owner = state_->acquire();
   return hinted_for(deadline, state_->wait_all(requests, deadline));
 }
 
 Result<std::size_t> Messages::wait_any(std::span<MessageRequest> requests,
                                        Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("wait_any");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Messages", "wait_any");
   const auto owner = state_->acquire();
   return hinted_for(deadline, state_->wait_any(requests, deadline));
 }

@@ -107,8 +107,7 @@ void MessageState::post(MessageRequest& request, const Found& found, int from, c
   try {
     MessageOperation& operation = take_operation(from, tag, into);
     operation.on_gpu = on_gpu;
-    request.state_ = this;
-    request.operation_ = &operation;
+    follow(request, operation);
     if (found.arrived != nullptr) {
       found.ring->drop(*found.arrived);
       return accept(*found.ring, *found.arrived, operation);

@@ -79,8 +79,7 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
     MessageOperation& operation = take_operation(to, Tag(tag), tensor);
     operation.info = {local_.rank, tag, tensor.bytes(), tensor.dtype()};
     ring.queue(operation);
-    request.state_ = this;
-    request.operation_ = &operation;
+    follow(request, operation);
     flush();
     // The NIC's queue frees up soon by itself. Retry here: the caller's later waits may not
     // progress messages.

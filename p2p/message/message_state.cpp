@@ -35,7 +35,9 @@ MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
   local.waiter.progress_registry().admit(*this);
 }
 
-MessageState::~MessageState() {
+void MessageState::end() noexcept {
+  if (std::exchange(has_ended_, true)) return;
+  life_.end();
   local_.waiter.progress_registry().acquire(*this);
   local_.waiter.progress_registry().dismiss(*this);
   while (MessageOperation* const receive = readings_.first()) put_back(*receive);
@@ -317,6 +319,7 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
 Status MessageState::wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   Status first;
+  notice_orphans(requests);
   for (MessageRequest& request : requests)
     if (const auto result = wait(request, until); !result.ok() && first.ok())
       first = result.status();
@@ -326,6 +329,7 @@ Status MessageState::wait_all(std::span<MessageRequest> requests, Deadline deadl
 Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
                                            Deadline deadline) noexcept {
   std::size_t found = 0;
+  notice_orphans(requests);
   const auto some = [&] {
     const auto ended = [](const MessageRequest& request) {
       return request.operation_ == nullptr || request.operation_->stage == Stage::ended;

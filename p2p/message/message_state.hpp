@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/life.hpp"
 #include "base/tensor_checks.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/message/incoming_ring.hpp"
@@ -27,8 +28,10 @@ class MessageState final : public p2p::Progressable {
   static constexpr bool kKeepsSlot = true;
 
   MessageState(p2p::LocalRank& local, p2p::Mesh& mesh);
-  /// Requires that progress has stopped. Waits up to 20 s for puts under way.
-  ~MessageState();
+  ~MessageState() { end(); }
+  /// Requires that progress has stopped. Waits up to 20 s for puts under way. Requests are orphans
+  /// from now on.
+  void end() noexcept;
 
   // One application thread at a time, between acquire() and the end of what it returns.
   p2p::ScopedOwner<MessageState> acquire() noexcept {
@@ -61,10 +64,9 @@ class MessageState final : public p2p::Progressable {
   /// Refuses further sends: this rank is leaving.
   void stop() noexcept { stopped_.store(true, std::memory_order_release); }
   void report(std::vector<EdgeReport>& edges) const;
+  bool over() const noexcept { return local_.over(); }
   bool forked() const noexcept { return local_.forked(); }
-  Status fork_refusal(const char* operation) const noexcept {
-    return local_.fork_refusal(operation);
-  }
+  Status refusal(const char* operation) const noexcept { return local_.refusal(operation); }
 
   // Any waiting thread, while no application thread holds acquire().
   p2p::ProgressResult progress(bool may_block) noexcept override;
@@ -194,8 +196,23 @@ class MessageState final : public p2p::Progressable {
                  std::string_view hint) const noexcept;
   Status gone(const char* operation, int peer) const noexcept;
 
+  /// Ends the requests whose own world has gone.
+  static void notice_orphans(std::span<MessageRequest> requests) noexcept {
+    for (MessageRequest& request : requests)
+      if (request.operation_ != nullptr) request.orphaned();
+  }
+  /// `request` follows the operation.
+  void follow(MessageRequest& request, MessageOperation& operation) noexcept {
+    request.state_ = this;
+    request.life_ = life_.word();
+    request.mark_ = life_.mark();
+    request.operation_ = &operation;
+  }
+
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
+  Life life_;  ///< of all, for requests
+  bool has_ended_ = false;
   std::unique_ptr<std::atomic<OutgoingRing*>[]> outgoing_at_;  ///< by rank
   std::unique_ptr<std::atomic<IncomingRing*>[]> incoming_at_;
   std::atomic<IncomingRing*> rings_{nullptr};  ///< list of all incoming rings

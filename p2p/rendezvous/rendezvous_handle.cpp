@@ -5,6 +5,7 @@
 
 #include "base/control_call.hpp"
 #include "base/given_deadline.hpp"
+#include "base/handle.hpp"
 #include "p2p/rendezvous/rendezvous_state.hpp"
 #include "p2p/rendezvous/rendezvous_table.hpp"
 #include "weft/rendezvous.hpp"
@@ -60,52 +61,60 @@ Rendezvous::Rendezvous(std::shared_ptr<detail::RendezvousState> state) noexcept
     : state_(std::move(state)) {}
 Rendezvous::Rendezvous(Rendezvous&&) noexcept = default;
 Rendezvous& Rendezvous::operator=(Rendezvous&& other) noexcept {
-  std::swap(state_, other.state_);
+  if (this == &other) return *this;
+  const Rendezvous former(std::move(*this));
+  state_ = std::move(other.state_);
   return *this;
 }
 Rendezvous::~Rendezvous() {
-  if (state_ && !state_->forked()) state_->table().close(std::move(state_));
+  if (is_usable(state_)) state_->table().close(*state_);
 }
 
 Status Rendezvous::send(int to, std::string_view key, std::uint64_t step, const Tensor& tensor,
                         Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("send");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "send");
   return state_->send(to, {key, step}, tensor, deadline);
 }
 Status Rendezvous::send_dead(int to, std::string_view key, std::uint64_t step,
                              Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("send_dead");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "send_dead");
   return state_->send_dead(to, {key, step}, deadline);
 }
 Status Rendezvous::send_error(int to, std::string_view key, std::uint64_t step, Code code,
                               std::string_view text, Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("send_error");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "send_error");
   return state_->send_error(to, {key, step}, code, text, deadline);
 }
 Status Rendezvous::send_encoded(int to, std::string_view key, std::uint64_t step,
                                 const Codec& value, Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("send_encoded");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "send_encoded");
   return state_->send_encoded(to, {key, step}, value, deadline);
 }
 bool Rendezvous::lent(int to, std::string_view key, std::uint64_t step) const noexcept {
-  return !state_->forked() && state_->lent(to, {key, step});
+  return is_usable(state_) && state_->lent(to, {key, step});
 }
 Status Rendezvous::serve(Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("serve");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "serve");
   return state_->serve(deadline);
 }
 bool Rendezvous::ready(int from, std::string_view key, std::uint64_t step) noexcept {
-  return !state_->forked() && state_->ready(from, {key, step});
+  return is_usable(state_) && state_->ready(from, {key, step});
 }
 Result<Received> Rendezvous::recv(int from, std::string_view key, std::uint64_t step,
                                   Deadline deadline) noexcept {
-  if (state_->forked()) return state_->fork_refusal("recv");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "recv");
   return hinted_for(deadline, state_->recv(from, {key, step}, deadline));
 }
 std::vector<Result<Received>> Rendezvous::recv(int from, std::span<const KeyStep> wanted,
                                                Deadline deadline) {
   return control_call("recv", [&]() -> std::vector<Result<Received>> {
-    if (state_->forked()) return {wanted.size(), state_->fork_refusal("recv")};
+    if (!is_usable(state_)) return {wanted.size(), unusable(state_, "Rendezvous", "recv")};
     std::vector<Result<Received>> all = state_->recv(from, wanted, deadline);
     for (Result<Received>& one : all)
       if (!one.ok()) one = hinted_for(deadline, one.status());
@@ -113,7 +122,8 @@ std::vector<Result<Received>> Rendezvous::recv(int from, std::span<const KeyStep
   });
 }
 Status Rendezvous::cancel(int from, std::string_view key, std::uint64_t step) noexcept {
-  if (state_->forked()) return state_->fork_refusal("cancel");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Rendezvous", "cancel");
   return state_->cancel(from, {key, step});
 }
 

@@ -65,10 +65,8 @@ class RendezvousState {
   /// The name by which its members know the rendezvous; each group has its own exchange of a name.
   const std::string& shared_name() const noexcept { return shared_name_; }
   p2p::RendezvousTable& table() const noexcept { return table_; }
-  bool forked() const noexcept { return local_.forked(); }
-  Status fork_refusal(const char* operation) const noexcept {
-    return local_.fork_refusal(operation);
-  }
+  bool over() const noexcept { return local_.over(); }
+  Status refusal(const char* operation) const noexcept { return local_.refusal(operation); }
   void report(std::vector<EdgeReport>& edges) const;
 
  private:

@@ -22,20 +22,25 @@ std::shared_ptr<detail::RendezvousState> RendezvousTable::open(const RendezvousS
   try {
     state->open(deadline);
   } catch (...) {
-    close(std::move(state));
+    close(*state);
     throw;
   }
   return state;
 }
 
-void RendezvousTable::close(std::shared_ptr<detail::RendezvousState> state) noexcept {
-  const bool free = state->begin_close();
+void RendezvousTable::close(detail::RendezvousState& state) noexcept {
+  const bool free = state.begin_close();
+  std::shared_ptr<detail::RendezvousState> known;  // goes when the lock has
   const std::lock_guard lock(mutex_);
-  std::erase(open_, state);
+  const auto found = std::ranges::find(
+      open_, &state, [](const std::shared_ptr<detail::RendezvousState>& one) { return one.get(); });
+  if (found == open_.end()) return;
+  known = std::move(*found);
+  open_.erase(found);
   if (free)
     --count_;
   else
-    closing_.push_back(std::move(state));
+    closing_.push_back(std::move(known));
 }
 
 void RendezvousTable::stop() noexcept {

@@ -22,7 +22,7 @@ class RendezvousTable {
   // Application threads.
   std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec, std::string_view suffix,
                                                 std::span<const int> members, Deadline deadline);
-  void close(std::shared_ptr<detail::RendezvousState> state) noexcept;
+  void close(detail::RendezvousState& state) noexcept;
   /// Call before this rank announces its leave.
   void stop() noexcept;
   void report(std::vector<EdgeReport>& edges) const;

@@ -68,7 +68,8 @@ std::shared_ptr<SignalState> ExposedSignals::expose(const std::string& name, std
   return signal;
 }
 
-void ExposedSignals::close(std::shared_ptr<SignalState> signal) noexcept {
+void ExposedSignals::close(const SignalState& closing) noexcept {
+  auto signal = this->signal(closing.id);
   signal->line().closed.store(1);
   {
     const std::lock_guard lock(mutex_);

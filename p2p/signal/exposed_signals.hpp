@@ -30,6 +30,8 @@ class SignalState {
   p2p::SignalLine& line() const noexcept {
     return *reinterpret_cast<p2p::SignalLine*>(block.data());
   }
+  bool over() const noexcept;
+  Status refusal(const char* operation) const noexcept;
   std::uint64_t apply(p2p::SignalAct act, std::uint64_t operand, std::uint64_t expected) noexcept;
 
   p2p::ExposedSignals& table;
@@ -53,7 +55,7 @@ class ExposedSignals {
 
   // Application threads.
   std::shared_ptr<detail::SignalState> expose(const std::string& name, std::uint64_t value);
-  void close(std::shared_ptr<detail::SignalState> signal) noexcept;
+  void close(const detail::SignalState& signal) noexcept;
   Result<std::uint64_t> wait_at_least(const detail::SignalState& signal, std::uint64_t least,
                                       Deadline deadline) const noexcept;
   LocalRank& local() const noexcept { return local_; }

@@ -52,7 +52,7 @@ std::shared_ptr<RemoteSignalState> RemoteSignals::attach(int owner, const std::s
       answered, [&] { return peer.gone(); }, deadline,
       [&] { return stats::WaitAbout{.operation = stats::Operation::signal, .peer = owner}; });
   if (end == WaitEnd::ready && remote->answer.load() == Answer::granted) return remote;
-  detach(remote);
+  detach(*remote);
   if (end == WaitEnd::broken) gone("attach", *remote).or_throw();
   if (end == WaitEnd::timeout)
     failure(Code::timeout, "attach", *remote,
@@ -67,14 +67,17 @@ std::shared_ptr<RemoteSignalState> RemoteSignals::attach(int owner, const std::s
   return nullptr;
 }
 
-void RemoteSignals::detach(const std::shared_ptr<RemoteSignalState>& remote) noexcept {
+void RemoteSignals::detach(const RemoteSignalState& remote) noexcept {
+  std::shared_ptr<RemoteSignalState> kept;
   {
     const std::lock_guard lock(mutex_);
-    remotes_.erase(remote->id);
+    const auto found = remotes_.find(remote.id);
+    if (found != remotes_.end()) kept = std::move(found->second);
+    remotes_.erase(remote.id);
   }
   // If the attach is not answered yet, on_granted() will find the remote end gone and detach it.
-  if (remote->answer.load(std::memory_order_acquire) != Answer::granted) return;
-  local_.progress.post([this, &owner = remote->owner, signal_id = remote->signal_id] {
+  if (remote.answer.load(std::memory_order_acquire) != Answer::granted) return;
+  local_.progress.post([this, &owner = remote.owner, signal_id = remote.signal_id] {
     mesh_.send(owner, left(signal_id));
   });
 }

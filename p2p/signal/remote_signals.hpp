@@ -32,6 +32,9 @@ class RemoteSignalState {
   RemoteSignalState(p2p::RemoteSignals& table, p2p::Peer& owner, std::string name, std::uint64_t id)
       : table(table), owner(owner), name(std::move(name)), id(id) {}
 
+  bool over() const noexcept;
+  Status refusal(const char* operation) const noexcept;
+
   p2p::RemoteSignals& table;
   p2p::Peer& owner;
   const std::string name;
@@ -57,7 +60,7 @@ class RemoteSignals {
   // Application threads.
   std::shared_ptr<detail::RemoteSignalState> attach(int owner, const std::string& name,
                                                     Deadline deadline);
-  void detach(const std::shared_ptr<detail::RemoteSignalState>& remote) noexcept;
+  void detach(const detail::RemoteSignalState& remote) noexcept;
   /// Adds without waiting for a reply.
   Status add(detail::RemoteSignalState& remote, std::uint64_t amount) noexcept;
   Result<std::uint64_t> act(detail::RemoteSignalState& remote, SignalAct act, std::uint64_t operand,

@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/handle.hpp"
+#include "base/life.hpp"
 #include "p2p/slot/slot_table.hpp"
 #include "weft/published_slot.hpp"
 #include "weft/slot.hpp"
@@ -15,44 +17,107 @@ void look_at(const Request& request, const Status& outcome) noexcept {
     static_cast<const p2p::RefusedPut&>(outcome.detail()).see();
 }
 
+/// A handle lets go of the end that it owns.
+void release_end(std::shared_ptr<detail::PutOwner>& end) noexcept {
+  if (!end) return;
+  if (!end->over()) end->table().close(*end);
+  if (!end->held().keep(end)) end.reset();
+}
+void release_end(std::shared_ptr<detail::Publisher>& end) noexcept {
+  if (!end) return;
+  if (!end->over()) end->table().close(*end);
+  end.reset();
+}
+void release_end(std::shared_ptr<detail::PutWriter>& end) noexcept {
+  if (!end) return;
+  end->life().end();
+  if (!end->over()) end->table().detach(*end);
+  end.reset();
+}
+void release_end(std::shared_ptr<detail::VersionReader>& end) noexcept {
+  if (!end) return;
+  const bool takes_part = !end->over();
+  // Memory of the caller's is lent until here.
+  if (takes_part) end->drop_pending();
+  // An end whose versions are viewed detaches when the last of them is released.
+  if (end->held().keep(end)) return;
+  if (takes_part) end->table().detach(*end);
+  end.reset();
+}
+
+template <typename End>
+void replace(std::shared_ptr<End>& end, std::shared_ptr<End>& by) noexcept {
+  if (&end == &by) return;
+  std::shared_ptr<End> former = std::move(end);
+  end = std::move(by);
+  release_end(former);
+}
+
+/// A request for a put that was refused.
+Request refused(Status why) noexcept {
+  Request request;
+  detail::SlotAccess::outcome(request) = std::move(why);
+  return request;
+}
+
 }  // namespace
+
+const Tensor& Arrival::no_tensor() noexcept { return nothing<Tensor>(); }
 
 void Arrival::release_tensor() noexcept {
   tensor_ = nullptr;
   if (owner_ != nullptr) {
-    if (!owner_->forked()) owner_->release(sequence_);
-  } else if (!reader_->forked()) {
-    reader_->release(sequence_);
+    // A slot that is closed gives no credits.
+    if (!owner_->over() && !owner_->held().is_kept()) owner_->release(sequence_);
+    if (owner_->held().last_has_gone()) [[unlikely]]
+      owner_->held().take();
+  } else {
+    if (!reader_->over()) reader_->release(sequence_);
+    if (reader_->held().last_has_gone()) [[unlikely]] {
+      auto last = reader_->held().take();
+      release_end(last);
+    }
   }
+}
+
+detail::PutWriter* Request::living() noexcept {
+  if (writer_ == nullptr || is_alive(life_, mark_)) [[likely]]
+    return writer_;
+  writer_ = nullptr;
+  status_ = orphaned_handle("Request", "put", "RemoteSlot");
+  return nullptr;
 }
 
 bool Request::test() noexcept {
-  if (writer_ == nullptr) {
+  detail::PutWriter* const writer = living();
+  if (writer == nullptr) {
     look_at(*this, status_);
     return true;
   }
-  if (writer_->forked() || writer_->put_ended(ticket_)) return true;
-  writer_->poll_arrivals();
-  return writer_->put_ended(ticket_);
+  if (writer->over() || writer->put_ended(ticket_)) return true;
+  writer->poll_arrivals();
+  return writer->put_ended(ticket_);
 }
 
 Status Request::wait(Deadline deadline) noexcept {
-  if (writer_ == nullptr) {
+  detail::PutWriter* const writer = living();
+  if (writer == nullptr) {
     look_at(*this, status_);
     return status_;
   }
-  if (writer_->forked()) return writer_->fork_refusal("put");
-  return writer_->wait_put(ticket_, deadline);
+  if (writer->over()) return writer->refusal("put");
+  return writer->wait_put(ticket_, deadline);
 }
 
 Status Request::cancel() noexcept {
-  if (writer_ == nullptr) {
+  detail::PutWriter* const writer = living();
+  if (writer == nullptr) {
     look_at(*this, status_);
     return status_;
   }
-  if (writer_->forked()) return writer_->fork_refusal("put");
+  if (writer->over()) return writer->refusal("put");
   bool ended = true;
-  const Status status = writer_->cancel_put(ticket_, ended);
+  const Status status = writer->cancel_put(ticket_, ended);
   if (!ended) return status;
   status_ = status;
   writer_ = nullptr;
@@ -63,31 +128,31 @@ Slot::Slot() noexcept = default;
 Slot::Slot(std::shared_ptr<detail::PutOwner> state) noexcept : state_(std::move(state)) {}
 Slot::Slot(Slot&& other) noexcept = default;
 Slot& Slot::operator=(Slot&& other) noexcept {
-  std::swap(state_, other.state_);
+  replace(state_, other.state_);
   return *this;
 }
-Slot::~Slot() {
-  if (state_ && !state_->forked()) state_->table().close(std::move(state_));
-}
+Slot::~Slot() { release_end(state_); }
 
-const SlotSpec& Slot::spec() const noexcept { return state_->spec(); }
+const SlotSpec& Slot::spec() const noexcept {
+  return state_ ? state_->spec() : nothing<SlotSpec>();
+}
 Result<Arrival> Slot::wait(Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("wait");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Slot", "wait");
   return state_->wait(deadline);
 }
 bool Slot::ready() const noexcept {
-  if (state_->forked()) return false;
+  if (!is_usable(state_)) return false;
   if (state_->ready()) return true;
   state_->poll_arrivals();
   return state_->ready();
 }
 void Slot::allocate_with(AllocateTensor allocate) {
-  if (state_->forked()) state_->fork_refusal("allocate_with").or_throw();
+  require_usable(state_, "Slot", "allocate_with");
   control_call("allocate_with", [&] { state_->allocate_with(std::move(allocate)); });
 }
 void Slot::also_needs(std::span<const int> ranks, Needed needed) {
-  if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
+  require_usable(state_, "Slot", "also_needs");
   control_call("also_needs", [&] { state_->also_needs(ranks, needed); });
 }
 
@@ -96,28 +161,34 @@ RemoteSlot::RemoteSlot(std::shared_ptr<detail::PutWriter> state) noexcept
     : state_(std::move(state)) {}
 RemoteSlot::RemoteSlot(RemoteSlot&& other) noexcept = default;
 RemoteSlot& RemoteSlot::operator=(RemoteSlot&& other) noexcept {
-  std::swap(state_, other.state_);
+  replace(state_, other.state_);
   return *this;
 }
-RemoteSlot::~RemoteSlot() {
-  if (state_ && !state_->forked()) state_->table().detach(std::move(state_));
-}
+RemoteSlot::~RemoteSlot() { release_end(state_); }
 
-const SlotSpec& RemoteSlot::spec() const noexcept { return state_->spec(); }
-int RemoteSlot::owner() const noexcept { return state_->owner().rank; }
+const SlotSpec& RemoteSlot::spec() const noexcept {
+  return state_ ? state_->spec() : nothing<SlotSpec>();
+}
+int RemoteSlot::owner() const noexcept { return state_ ? state_->owner().rank : -1; }
 Request RemoteSlot::put(const Tensor& tensor, Until until) noexcept {
+  if (!state_) [[unlikely]]
+    return refused(empty_handle("RemoteSlot", "put"));
   return state_->put(tensor, until);
 }
 Request RemoteSlot::put(std::span<const Tensor> parts, Until until) noexcept {
+  if (!state_) [[unlikely]]
+    return refused(empty_handle("RemoteSlot", "put"));
   return state_->put(parts, until);
 }
-int RemoteSlot::queue_pairs() const noexcept { return state_->queue_pairs(); }
+int RemoteSlot::queue_pairs() const noexcept {
+  return is_usable(state_) ? state_->queue_pairs() : 0;
+}
 void RemoteSlot::use_queue_pair(int index) {
-  if (state_->forked()) state_->fork_refusal("use_queue_pair").or_throw();
+  require_usable(state_, "RemoteSlot", "use_queue_pair");
   control_call("use_queue_pair", [&] { state_->use_queue_pair(index); });
 }
 void RemoteSlot::also_needs(std::span<const int> ranks, Needed needed) {
-  if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
+  require_usable(state_, "RemoteSlot", "also_needs");
   control_call("also_needs", [&] { state_->also_needs(ranks, needed); });
 }
 
@@ -126,27 +197,27 @@ PublishedSlot::PublishedSlot(std::shared_ptr<detail::Publisher> state) noexcept
     : state_(std::move(state)) {}
 PublishedSlot::PublishedSlot(PublishedSlot&& other) noexcept = default;
 PublishedSlot& PublishedSlot::operator=(PublishedSlot&& other) noexcept {
-  std::swap(state_, other.state_);
+  replace(state_, other.state_);
   return *this;
 }
-PublishedSlot::~PublishedSlot() {
-  if (state_ && !state_->forked()) state_->table().close(std::move(state_));
-}
+PublishedSlot::~PublishedSlot() { release_end(state_); }
 
-const PublishedSpec& PublishedSlot::spec() const noexcept { return state_->spec(); }
+const PublishedSpec& PublishedSlot::spec() const noexcept {
+  return state_ ? state_->spec() : nothing<PublishedSpec>();
+}
 Result<Tensor> PublishedSlot::next(Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("next");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedSlot", "next");
   return state_->next(deadline);
 }
 Status PublishedSlot::publish(Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("publish");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedSlot", "publish");
   return state_->publish(deadline);
 }
-int PublishedSlot::readers() const noexcept { return state_->forked() ? 0 : state_->readers(); }
+int PublishedSlot::readers() const noexcept { return is_usable(state_) ? state_->readers() : 0; }
 void PublishedSlot::also_needs(std::span<const int> ranks, Needed needed) {
-  if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
+  require_usable(state_, "PublishedSlot", "also_needs");
   control_call("also_needs", [&] { state_->also_needs(ranks, needed); });
 }
 
@@ -155,46 +226,46 @@ PublishedReader::PublishedReader(std::shared_ptr<detail::VersionReader> state) n
     : state_(std::move(state)) {}
 PublishedReader::PublishedReader(PublishedReader&& other) noexcept = default;
 PublishedReader& PublishedReader::operator=(PublishedReader&& other) noexcept {
-  std::swap(state_, other.state_);
+  replace(state_, other.state_);
   return *this;
 }
-PublishedReader::~PublishedReader() {
-  if (state_ && !state_->forked()) state_->table().detach(std::move(state_));
-}
+PublishedReader::~PublishedReader() { release_end(state_); }
 
-const PublishedSpec& PublishedReader::spec() const noexcept { return state_->spec(); }
-int PublishedReader::owner() const noexcept { return state_->owner().rank; }
+const PublishedSpec& PublishedReader::spec() const noexcept {
+  return state_ ? state_->spec() : nothing<PublishedSpec>();
+}
+int PublishedReader::owner() const noexcept { return state_ ? state_->owner().rank : -1; }
 Result<Arrival> PublishedReader::view(Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("view");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedReader", "view");
   return state_->view(deadline);
 }
 Result<Arrival> PublishedReader::view(std::span<const SlotRun> runs, Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("view");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedReader", "view");
   return state_->view(runs, deadline);
 }
 Status PublishedReader::get(const Tensor& into, Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("get");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedReader", "get");
   return state_->get(into, deadline);
 }
 Status PublishedReader::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
-  if (state_->forked()) [[unlikely]]
-    return state_->fork_refusal("get");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedReader", "get");
   return state_->get(runs, deadline);
 }
 bool PublishedReader::ready() const noexcept {
-  if (state_->forked()) return false;
+  if (!is_usable(state_)) return false;
   if (state_->ready()) return true;
   state_->poll_arrivals();
   return state_->ready();
 }
 void PublishedReader::see_again() noexcept {
-  if (!state_->forked()) state_->see_again();
+  if (is_usable(state_)) state_->see_again();
 }
 void PublishedReader::also_needs(std::span<const int> ranks, Needed needed) {
-  if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
+  require_usable(state_, "PublishedReader", "also_needs");
   control_call("also_needs", [&] { state_->also_needs(ranks, needed); });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <utility>
 
 #include "base/tensor_checks.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
@@ -57,7 +58,10 @@ Tensor gpu_buffers(LocalRank& local, const SlotSpec& spec) {
 
 SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
 
-SlotTable::~SlotTable() {
+SlotTable::~SlotTable() { end(); }
+
+void SlotTable::end() noexcept {
+  if (std::exchange(has_ended_, true)) return;
   // Waiting for what is under way lets things arrive: the slots are still there then.
   for (const auto& [id, remote] : remotes_) remote->abandon();
   for (const auto& [id, slot] : slots_) slot->abandon();
@@ -304,6 +308,14 @@ void SlotTable::close(std::shared_ptr<detail::ExposedSlot> slot) noexcept {
       slot->count_quarantine(true);
     }
   });
+}
+
+void SlotTable::close(const detail::ExposedSlot& slot) noexcept {
+  if (auto known = this->slot(slot.id())) close(std::move(known));
+}
+
+void SlotTable::detach(const detail::RemoteEnd& remote) noexcept {
+  if (auto known = this->remote(remote.id())) detach(std::move(known));
 }
 
 void SlotTable::detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept {

@@ -38,10 +38,15 @@ class SlotTable {
   /// lies in the end's answer(). detach() also ends an end that has no answer yet. Throws Error.
   std::shared_ptr<detail::PutWriter> begin_attach(int owner, const SlotSpec& asked);
   void close(std::shared_ptr<detail::ExposedSlot> slot) noexcept;
+  void close(const detail::ExposedSlot& slot) noexcept;
   void detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept;
+  void detach(const detail::RemoteEnd& remote) noexcept;
   std::vector<EdgeReport> edges() const;
   /// Before this rank tells that it leaves: waits until its GPUs write into no slot of others.
   void end_copies() noexcept;
+  /// Once progress has stopped: waits for what is under way. Memory that peers may still reach is
+  /// never given back.
+  void end() noexcept;
 
   // The progress thread.
   void on_message(Peer& peer, std::span<const std::byte> bytes);
@@ -98,6 +103,7 @@ class SlotTable {
   std::vector<std::shared_ptr<detail::ExposedSlot>> asked_;  ///< serve(); the progress thread's
   std::multimap<std::string, WaitingAttach> waiting_;        ///< the progress thread's
   std::size_t waiting_count_ = 0;                            ///< of them; guarded by mutex_
+  bool has_ended_ = false;
 };
 
 }  // namespace weft::p2p

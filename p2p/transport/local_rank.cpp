@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/fail.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
@@ -73,7 +74,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
       waits_(stats->waits(), recorder),
       spin_(options.config.time(Setting::spin)),
-      unforked_(mapper->fork_mark().word()),
+      takes_part_(&mapper->fork_mark().word()),
       bell_block_(control, sizeof(Doorbell)),
       bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
@@ -102,7 +103,20 @@ void LocalRank::write_recording(std::string_view why, int of) noexcept {
   }
 }
 
-Status LocalRank::fork_refusal(const char* operation, std::string_view slot) const noexcept {
+void LocalRank::end_calls() noexcept {
+  static constinit const std::atomic<std::uint32_t> none{0};
+  takes_part_.store(&none, std::memory_order_release);
+}
+
+Status LocalRank::refusal(const char* operation, std::string_view slot) const noexcept {
+  if (!forked())
+    return refuse(Code::closed, [&] {
+      return ErrorDetail{.operation = operation,
+                         .message = fmt::format("rank {}'s world has left the job", rank),
+                         .hint = "call this before World::leave() and before the World goes",
+                         .rank = rank,
+                         .slot = std::string(slot)};
+    });
   try {
     return Status(ErrorDetail{
         .code = Code::forked,

@@ -62,10 +62,17 @@ class LocalRank : public RankSettings, public RankMemory {
   /// may run on this rank's processors, `local_ranks` share the host's quota.
   void settle_waiting(int sharers, int local_ranks) noexcept;
 
-  /// Whether this process is a fork of the rank's, and so no rank: nothing shared may be touched.
-  bool forked() const noexcept { return unforked_.load(std::memory_order_relaxed) == 0; }
+  /// Whether calls of this rank's handles are over: the world has gone or left, or this process is
+  /// a fork of the rank's, and so no rank. Nothing shared may be touched then.
+  bool over() const noexcept {
+    return takes_part_.load(std::memory_order_relaxed)->load(std::memory_order_relaxed) == 0;
+  }
   /// The error of every call then.
-  Status fork_refusal(const char* operation, std::string_view slot = {}) const noexcept;
+  Status refusal(const char* operation, std::string_view slot = {}) const noexcept;
+  /// Whether this process is a fork of the rank's.
+  bool forked() const noexcept { return mapper->fork_mark().forked(); }
+  /// The world goes or has left. No other thread is in a call of its handles.
+  void end_calls() noexcept;
 
   /// A put has no credit: the progress thread polls for it unless a thread waits here.
   void want_service() noexcept {
@@ -95,7 +102,8 @@ class LocalRank : public RankSettings, public RankMemory {
 
   stats::Waits waits_;
   const std::optional<std::chrono::nanoseconds> spin_;  ///< WEFT_SPIN; none: decided by itself
-  const std::atomic<std::uint32_t>& unforked_;          ///< the mapper's fork mark
+  /// The mapper's fork mark; a word that is 0 once the calls have ended.
+  std::atomic<const std::atomic<std::uint32_t>*> takes_part_;
   OwnedBlock bell_block_;
   os::Fd bell_event_;
   std::atomic<bool> ring_needs_fence_{true};  ///< or those who fall asleep have the barrier

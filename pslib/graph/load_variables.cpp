@@ -48,6 +48,8 @@ void check_variable(const SavedVariable& here, const Manifest& saved, const std:
 std::uint64_t load_variables(const World& world, dataflow::Executor& executor,
                              const std::string& folder, const std::string& name,
                              std::optional<std::uint64_t> version) {
+  if (world.size() == 0) weft::detail::refuse_empty("World", "restore");
+  if (executor.plan().parts.empty()) weft::detail::refuse_empty("Executor", "restore");
   return control_call("restore", [&] {
     const auto own = variables_of(executor.plan().parts[static_cast<std::size_t>(world.rank())]);
     const auto saved = find_folder({.folder = folder}, name);

@@ -5,24 +5,26 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
+#include "pslib/table_state.hpp"
+#include "runtime/dataflow/execute/executor_access.hpp"
 #include "runtime/dataflow/graph/checks.hpp"
 #include "weft/variables.hpp"
 
 namespace weft::pslib {
 
 struct TableVariables::State {
-  State(World& world, dataflow::Executor& of, Table& in, bool in_place)
-      : executor(of), table(in), views(in_place) {
+  State(const World& world, dataflow::Executor& executor, Table& of, bool in_place)
+      : watched(dataflow::ExecutorAccess::watch(executor)), table(of.state_), views(in_place) {
     const dataflow::Graph& part =
         executor.plan().parts[static_cast<std::size_t>(world.rank())].graph;
-    for (const TensorSpec& spec : table.specs()) {
+    for (const TensorSpec& spec : of.specs()) {
       names.push_back(name_of(part, spec.name, world.rank()));
       check_is_read_only(part, names.back());
-      executor.bind(names.back(), table.parameter(spec.name));
-      executor.bind(name_of(part, spec.name + "/gradient", world.rank()),
-                    table.gradient(spec.name));
+      executor.bind(names.back(), of.parameter(spec.name));
+      executor.bind(name_of(part, spec.name + "/gradient", world.rank()), of.gradient(spec.name));
     }
-    if (views) check_is_whole();
+    if (views) check_is_whole(of);
   }
 
   static std::string name_of(const dataflow::Graph& part, const std::string& tensor, int rank) {
@@ -48,7 +50,7 @@ struct TableVariables::State {
                       "give the table its gradient by push_gradients()");
   }
 
-  void check_is_whole() const {
+  static void check_is_whole(const Table& table) {
     for (const ShardPiece& piece : table.pieces())
       if (piece.count != table.specs()[piece.tensor].shape.elements())
         throw_error(Code::bad_argument, "table",
@@ -57,28 +59,40 @@ struct TableVariables::State {
                     "enlarge Options::split_bytes, or use no views");
   }
 
-  Status pull(Deadline deadline) {
+  /// Calls `act` with the executor and the table; closed if either has gone.
+  template <typename Act>
+  auto with_both(const char* operation, const Act& act)
+      -> decltype(act(std::declval<dataflow::Executor&>(), std::declval<detail::TableState&>())) {
+    constexpr auto kType = "TableVariables";
+    const auto living = table.lock();
+    if (!living) return orphaned_handle(kType, operation, "Table");
+    if (watched.expired()) return orphaned_handle(kType, operation, "Executor");
+    dataflow::Executor executor = dataflow::ExecutorAccess::again(watched);
+    return act(executor, *living);
+  }
+
+  Status pull(dataflow::Executor& executor, detail::TableState& from, Deadline deadline) {
     if (!is_pushed) return {};
-    if (Status status = views ? table.wait_updated(deadline) : table.pull(deadline); !status.ok())
+    if (Status status = views ? from.wait_updated(deadline) : from.pull(deadline); !status.ok())
       return status;
     is_pushed = false;
-    return views ? bind_views() : Status();
+    return views ? bind_views(executor, from) : Status();
   }
 
   /// The shards' memory, which may be mapped read-only: no node of the graph writes into it.
-  Status bind_views() {
+  Status bind_views(dataflow::Executor& executor, detail::TableState& from) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const Result<ParameterView> view = table.view(table.specs()[i].name);
+      const Result<ParameterView> view = from.view(from.specs()[i].name);
       if (!view.ok()) return view.status();
       const std::span<const std::byte> bytes = view->bytes();
       executor.bind(names[i], Tensor::wrap(const_cast<std::byte*>(bytes.data()), DType::f32,
-                                           table.specs()[i].shape));
+                                           from.specs()[i].shape));
     }
     return {};
   }
 
-  dataflow::Executor& executor;
-  Table& table;
+  const std::weak_ptr<void> watched;  ///< the executor
+  const std::weak_ptr<detail::TableState> table;
   const bool views;
   std::vector<std::string> names;  ///< of the variables, by tensor of the table
   bool is_pushed = false;
@@ -86,6 +100,9 @@ struct TableVariables::State {
 
 TableVariables::TableVariables(World& world, dataflow::Executor& executor, Table& table,
                                bool views) {
+  static_cast<void>(keep(world, "table"));
+  require_state(dataflow::ExecutorAccess::watch(executor).lock(), "Executor", "table");
+  require_usable(table.state_, "Table", "table");
   control_call("table", [&] { state_ = std::make_unique<State>(world, executor, table, views); });
 }
 
@@ -94,25 +111,33 @@ TableVariables& TableVariables::operator=(TableVariables&&) noexcept = default;
 TableVariables::~TableVariables() = default;
 
 Status TableVariables::pull(Deadline deadline) noexcept {
-  return returned([&] { return state_->pull(deadline); });
+  if (!state_) return empty_handle("TableVariables", "pull");
+  return returned([&] {
+    return state_->with_both("pull", [&](dataflow::Executor& executor, detail::TableState& table) {
+      return state_->pull(executor, table, deadline);
+    });
+  });
 }
 
 Result<dataflow::Tensors> TableVariables::run(const dataflow::Tensors& feeds,
                                               Deadline deadline) noexcept {
-  return returned([&]() -> Result<dataflow::Tensors> {
-    if (Status status = state_->pull(deadline); !status.ok()) return status;
+  if (!state_) return empty_handle("TableVariables", "run");
+  const auto step = [&](dataflow::Executor& executor,
+                        detail::TableState& table) -> Result<dataflow::Tensors> {
+    if (Status status = state_->pull(executor, table, deadline); !status.ok()) return status;
     // A step that can't end would end the executor.
     if (!deadline.is_default() && deadline.passed())
       return refuse(Code::timeout, [] {
         return error_detail(Code::timeout, "pull", "the pull took all the time, no step has begun",
                             "run the step again");
       });
-    Result<dataflow::Tensors> fetched = state_->executor.run(feeds, deadline);
+    Result<dataflow::Tensors> fetched = executor.run(feeds, deadline);
     if (!fetched.ok()) return fetched;
-    if (Status status = state_->table.push(); !status.ok()) return status;
+    if (Status status = table.push(); !status.ok()) return status;
     state_->is_pushed = true;
     return fetched;
-  });
+  };
+  return returned([&] { return state_->with_both("run", step); });
 }
 
 }  // namespace weft::pslib

@@ -7,10 +7,12 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
 #include "pslib/graph/saved_variables.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/table/entry.hpp"
 #include "pslib/table/start.hpp"
+#include "runtime/dataflow/execute/executor_access.hpp"
 #include "weft/variables.hpp"
 
 namespace weft::pslib {
@@ -39,10 +41,13 @@ void check_options(const CheckpointOptions& options, const Manifest& manifest) {
 }  // namespace
 
 struct VariableCheckpoints::State {
-  State(World& on, dataflow::Executor& of, CheckpointOptions asked, std::string named)
-      : world(on), executor(of), options(std::move(asked)), name(std::move(named)) {}
+  State(const World& on, const dataflow::Executor& of, CheckpointOptions asked, std::string named)
+      : world(keep(on, "checkpoint")),
+        watched(dataflow::ExecutorAccess::watch(of)),
+        options(std::move(asked)),
+        name(std::move(named)) {}
 
-  void start(Deadline deadline) {
+  void start(dataflow::Executor& executor, Deadline deadline) {
     here = manifest_of(executor.plan(), 0);
     check_options(options, here);
     own = variables_of(executor.plan().parts[static_cast<std::size_t>(world.rank())]);
@@ -50,14 +55,15 @@ struct VariableCheckpoints::State {
     Agreement& agreement = *words;
     const auto from = find_start(world, options, name, {world.rank() == 0, !own.empty()}, here,
                                  agreement, deadline);
-    if (from) restore(*from, agreement, deadline);
+    if (from) restore(*from, executor, agreement, deadline);
     // The others may still read this rank's last word.
     agreement.part(deadline);
-    if (!own.empty()) make_saver();
+    if (!own.empty()) make_saver(executor.plan());
   }
 
   /// All ranks, or none.
-  void restore(const Checkpoint& from, Agreement& agreement, Deadline deadline) {
+  void restore(const Checkpoint& from, dataflow::Executor& executor, Agreement& agreement,
+               Deadline deadline) {
     std::optional<Error> failed;
     try {
       restore_variables(from, own, executor);
@@ -82,18 +88,18 @@ struct VariableCheckpoints::State {
   }
 
   /// Ranks that hold variables have a file each.
-  void make_saver() {
+  void make_saver(const dataflow::Plan& plan) {
     std::size_t shards = 0;
     std::size_t shard = 0;
-    for (std::size_t rank = 0; rank < executor.plan().parts.size(); ++rank) {
-      if (variables_of(executor.plan().parts[rank]).empty()) continue;
+    for (std::size_t rank = 0; rank < plan.parts.size(); ++rank) {
+      if (variables_of(plan.parts[rank]).empty()) continue;
       if (static_cast<int>(rank) == world.rank()) shard = shards;
       ++shards;
     }
     saver = make_checkpointer(world, options, name, shard, shards);
   }
 
-  void save(std::uint64_t step) {
+  void save(dataflow::Executor& executor, std::uint64_t step) {
     saver->wait();
     copy.clear();
     std::vector<ArraySpec> arrays;
@@ -114,8 +120,11 @@ struct VariableCheckpoints::State {
     });
   }
 
-  World& world;
-  dataflow::Executor& executor;
+  bool over() const noexcept { return !weft::over(world, "").ok(); }
+  Status refusal(const char* operation) const noexcept { return weft::over(world, operation); }
+
+  World world;
+  const std::weak_ptr<void> watched;  ///< the executor
   const CheckpointOptions options;
   const std::string name;
   Manifest here;
@@ -130,9 +139,11 @@ struct VariableCheckpoints::State {
 VariableCheckpoints::VariableCheckpoints(World& world, dataflow::Executor& executor,
                                          const CheckpointOptions& options, const std::string& name,
                                          Deadline deadline) {
+  static_cast<void>(keep(world, "checkpoint"));
+  require_state(dataflow::ExecutorAccess::watch(executor).lock(), "Executor", "checkpoint");
   control_call("checkpoint", [&] {
     state_ = std::make_unique<State>(world, executor, options, name);
-    state_->start(deadline);
+    state_->start(executor, deadline);
   });
 }
 
@@ -140,13 +151,18 @@ VariableCheckpoints::VariableCheckpoints(VariableCheckpoints&&) noexcept = defau
 VariableCheckpoints& VariableCheckpoints::operator=(VariableCheckpoints&&) noexcept = default;
 VariableCheckpoints::~VariableCheckpoints() = default;
 
-std::uint64_t VariableCheckpoints::restored() const noexcept { return state_->restored; }
+std::uint64_t VariableCheckpoints::restored() const noexcept {
+  return state_ ? state_->restored : 0;
+}
 
 Status VariableCheckpoints::step_ended() noexcept {
+  constexpr auto kType = "VariableCheckpoints";
+  if (!is_usable(state_)) return unusable(state_, kType, "step_ended");
   return returned([&]() -> Status {
-    if (Status forked = refuse_fork(state_->world, "step_ended"); !forked.ok()) return forked;
-    const std::uint64_t step = state_->executor.step();
-    if (state_->saver && step % state_->options.every == 0) state_->save(step);
+    if (state_->watched.expired()) return orphaned_handle(kType, "step_ended", "Executor");
+    dataflow::Executor executor = dataflow::ExecutorAccess::again(state_->watched);
+    const std::uint64_t step = executor.step();
+    if (state_->saver && step % state_->options.every == 0) state_->save(executor, step);
     return {};
   });
 }

@@ -54,11 +54,11 @@ std::vector<PublishedTensor> checked(const std::string& name, std::vector<Publis
 
 PublicationState::PublicationState(std::string name, std::vector<PublishedTensor> specs,
                                    const PublicationOptions& options, std::function<void()> wake,
-                                   std::function<Status()> refuse_fork)
+                                   std::function<Status()> refusal)
     : name_(std::move(name)),
       specs_(checked(name_, std::move(specs), options)),
       wake_(std::move(wake)),
-      refuse_fork_(std::move(refuse_fork)),
+      refusal_(std::move(refusal)),
       snapshots_(std::make_shared<const PublishedLayout>(specs_), options) {}
 
 TensorPlaces PublicationState::places_of(std::span<const Tensor> tensors) const {
@@ -90,7 +90,7 @@ TensorPlaces PublicationState::places_of(std::span<const Tensor> tensors) const 
 
 Status PublicationState::publish(std::span<const Tensor> tensors, std::uint64_t step) noexcept {
   try {
-    if (Status forked = refuse_fork_(); !forked) return forked;
+    if (Status refused = refusal_(); !refused) return refused;
     const auto done = snapshots_.publish(places_of(tensors), step);
     rows_changed_.store(done.rows_changed);
     bytes_copied_.fetch_add(done.bytes_copied);

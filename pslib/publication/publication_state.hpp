@@ -19,11 +19,12 @@ namespace weft::pslib::detail {
 /// else from any thread.
 class PublicationState {
  public:
-  /// `wake` makes the publisher's thread call look() on this publication's sessions. `refuse_fork`
-  /// returns an error in a fork of the process. Throws Error(bad_argument, system).
+  /// `wake` makes the publisher's thread call look() on this publication's sessions. `refusal`
+  /// returns an error in a fork of the process, and once publisher or world have gone. Throws
+  /// Error(bad_argument, system).
   PublicationState(std::string name, std::vector<PublishedTensor> specs,
                    const PublicationOptions& options, std::function<void()> wake,
-                   std::function<Status()> refuse_fork);
+                   std::function<Status()> refusal);
 
   Status publish(std::span<const Tensor> tensors, std::uint64_t step) noexcept;
   /// Called when the application's handle is destroyed.
@@ -54,7 +55,7 @@ class PublicationState {
   const std::string name_;
   const std::vector<PublishedTensor> specs_;
   const std::function<void()> wake_;
-  const std::function<Status()> refuse_fork_;
+  const std::function<Status()> refusal_;
   Snapshots snapshots_;
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> rows_changed_{0};

@@ -5,6 +5,7 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
 #include "pslib/publication/publisher_state.hpp"
 #include "pslib/table/entry.hpp"
 #include "weft/publication.hpp"
@@ -16,7 +17,9 @@ Publication::Publication(std::shared_ptr<detail::PublicationState> state) noexce
 Publication::Publication(Publication&&) noexcept = default;
 
 Publication& Publication::operator=(Publication&& other) noexcept {
-  std::swap(state_, other.state_);
+  if (this == &other) return *this;
+  const Publication former(std::move(*this));
+  state_ = std::move(other.state_);
   return *this;
 }
 
@@ -25,14 +28,18 @@ Publication::~Publication() {
 }
 
 Status Publication::publish(std::span<const Tensor> tensors, std::uint64_t step) noexcept {
-  return state_->publish(tensors, step);
+  return state_ ? state_->publish(tensors, step) : empty_handle("Publication", "publish");
 }
 
-std::uint64_t Publication::version() const noexcept { return state_->snapshots().newest(); }
-PublicationStatistics Publication::statistics() const noexcept { return state_->statistics(); }
+std::uint64_t Publication::version() const noexcept {
+  return state_ ? state_->snapshots().newest() : 0;
+}
+PublicationStatistics Publication::statistics() const noexcept {
+  return state_ ? state_->statistics() : PublicationStatistics{};
+}
 
 Publisher::Publisher(World& world, const PublisherOptions& options) {
-  refuse_fork(world, "publisher").or_throw();
+  static_cast<void>(keep(world, "publisher"));
   constexpr int kMostSubscribers = 1 << 16;
   if (options.most_subscribers < 1 || options.most_subscribers > kMostSubscribers)
     throw_error(Code::bad_argument, "publisher",
@@ -49,25 +56,27 @@ Publisher::Publisher(Publisher&&) noexcept = default;
 
 Publisher::~Publisher() {
   // A fork lacks the thread, and its locks may be held forever: leak the state.
-  if (state_ && !refuse_fork(state_->world(), "publisher")) (void)state_.release();
+  if (state_ && state_->is_fork()) (void)state_.release();
 }
 
 Publication Publisher::publication(const std::string& name, std::vector<PublishedTensor> specs,
                                    const PublicationOptions& options) {
-  refuse_fork(state_->world(), "publication").or_throw();
+  require_usable(state_, "Publisher", "publication");
   return control_call("publication", [&] {
     return Publication(state_->publication(name, std::move(specs), options));
   });
 }
 
-const std::string& Publisher::address() const noexcept { return state_->address(); }
-int Publisher::subscribers() const noexcept { return state_->subscribers(); }
+const std::string& Publisher::address() const noexcept {
+  return state_ ? state_->address() : nothing<std::string>();
+}
+int Publisher::subscribers() const noexcept { return state_ ? state_->subscribers() : 0; }
 std::uint64_t Publisher::rejected_connections() const noexcept {
-  return state_->rejected_connections();
+  return state_ ? state_->rejected_connections() : 0;
 }
 
 Status Publisher::leave(Deadline deadline) noexcept {
-  if (Status forked = refuse_fork(state_->world(), "leave"); !forked) return forked;
+  if (!is_usable(state_)) return unusable(state_, "Publisher", "leave");
   return state_->leave(deadline);
 }
 

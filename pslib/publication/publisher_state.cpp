@@ -11,10 +11,10 @@
 
 namespace weft::pslib::detail {
 
-PublisherState::PublisherState(World& world, const PublisherOptions& options,
+PublisherState::PublisherState(const World& world, const PublisherOptions& options,
                                const SubscriberSettings& settings)
-    : world_(world),
-      log_(log_of(world)),
+    : world_(keep(world, "publisher")),
+      log_(log_of(world_)),
       most_subscribers_(static_cast<std::size_t>(options.most_subscribers)),
       timeout_(settings.timeout),
       bell_(std::make_shared<Wakeup>()),
@@ -57,10 +57,16 @@ std::shared_ptr<PublicationState> PublisherState::publication(const std::string&
       [bell = bell_] {
         const std::lock_guard at_bell(bell->mutex);
         PublisherState* const publisher = bell->publisher;
-        if (publisher != nullptr && refuse_fork(publisher->world_, "publish"))
+        if (publisher != nullptr && !publisher->is_fork())
           publisher->thread_.post([publisher] { publisher->look(); });
       },
-      [&world = world_] { return refuse_fork(world, "publish"); });
+      [bell = bell_, world = std::make_shared<World>(keep(world_, "publication"))] {
+        // Before the mutex, which a thread may hold that a fork does not have.
+        if (Status status = weft::over(*world, "publish"); !status) return status;
+        const std::lock_guard at_bell(bell->mutex);
+        return bell->publisher != nullptr ? Status()
+                                          : orphaned_handle("Publication", "publish", "Publisher");
+      });
   publications_[name] = state;
   return state;
 }

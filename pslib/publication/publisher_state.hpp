@@ -15,6 +15,7 @@
 #include "pslib/publication/session.hpp"
 #include "pslib/publication/subscriber_settings.hpp"
 #include "runtime/subscribe/subscriber_acceptor.hpp"
+#include "runtime/world/services.hpp"
 #include "weft/publication.hpp"
 #include "weft/world.hpp"
 
@@ -22,7 +23,8 @@ namespace weft::pslib::detail {
 
 class PublisherState {
  public:
-  PublisherState(World& world, const PublisherOptions& options, const SubscriberSettings& settings);
+  PublisherState(const World& world, const PublisherOptions& options,
+                 const SubscriberSettings& settings);
   ~PublisherState();
   PublisherState(const PublisherState&) = delete;
   PublisherState& operator=(const PublisherState&) = delete;
@@ -32,7 +34,9 @@ class PublisherState {
                                                 const PublicationOptions& options);
   Status leave(Deadline deadline);
 
-  World& world() const noexcept { return world_; }
+  bool over() const noexcept { return !weft::over(world_, "").ok(); }
+  Status refusal(const char* operation) const noexcept { return weft::over(world_, operation); }
+  bool is_fork() const noexcept { return weft::is_fork(world_); }
   const std::string& address() const noexcept { return acceptor_.address(); }
   int subscribers() const noexcept { return subscribers_.load(); }
   std::uint64_t rejected_connections() const noexcept { return acceptor_.rejected_connections(); }
@@ -51,7 +55,7 @@ class PublisherState {
   void look();
   void forget_closed();
 
-  World& world_;
+  World world_;
   const std::shared_ptr<Log> log_;
   const std::size_t most_subscribers_;
   const std::chrono::nanoseconds timeout_;

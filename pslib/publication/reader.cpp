@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/handle.hpp"
 #include "pslib/publication/reader_state.hpp"
 #include "weft/publication.hpp"
 
@@ -20,18 +21,28 @@ Reader Reader::join(const std::string& name, const ReaderOptions& options, Deadl
   });
 }
 
-const std::vector<PublishedTensor>& Reader::specs() const noexcept { return state_->specs(); }
+const std::vector<PublishedTensor>& Reader::specs() const noexcept {
+  return state_ ? state_->specs() : nothing<std::vector<PublishedTensor>>();
+}
 void Reader::receive_into(std::vector<Tensor> tensors) {
+  require_state(state_, "Reader", "receive_into");
   control_call("receive_into", [&] { state_->receive_into(std::move(tensors)); });
 }
-Status Reader::pull_latest(Deadline deadline) noexcept { return state_->pull(false, deadline); }
-Status Reader::pull_newer(Deadline deadline) noexcept { return state_->pull(true, deadline); }
-std::uint64_t Reader::version() const noexcept { return state_->version; }
-std::uint64_t Reader::step() const noexcept { return state_->step; }
-bool Reader::whole() const noexcept { return state_->whole; }
+Status Reader::pull_latest(Deadline deadline) noexcept {
+  return state_ ? state_->pull(false, deadline) : empty_handle("Reader", "pull_latest");
+}
+Status Reader::pull_newer(Deadline deadline) noexcept {
+  return state_ ? state_->pull(true, deadline) : empty_handle("Reader", "pull_newer");
+}
+std::uint64_t Reader::version() const noexcept { return state_ ? state_->version : 0; }
+std::uint64_t Reader::step() const noexcept { return state_ ? state_->step : 0; }
+bool Reader::whole() const noexcept { return state_ && state_->whole; }
 Tensor Reader::tensor(const std::string& name) const {
+  require_state(state_, "Reader", "tensor");
   return control_call("tensor", [&] { return state_->tensor(name); });
 }
-ReaderStatistics Reader::statistics() const noexcept { return state_->statistics; }
+ReaderStatistics Reader::statistics() const noexcept {
+  return state_ ? state_->statistics : ReaderStatistics{};
+}
 
 }  // namespace weft::pslib

@@ -1,5 +1,6 @@
 // The public SparseTable: forwards to SparseState.
 #include "base/control_call.hpp"
+#include "base/handle.hpp"
 #include "pslib/sparse/table_state.hpp"
 #include "weft/sparse_table.hpp"
 
@@ -13,11 +14,13 @@ SparseTable::~SparseTable() = default;
 
 Status SparseTable::lookup(std::span<const std::uint64_t> ids, std::span<float> rows,
                            Deadline deadline) noexcept {
+  if (!state_) return empty_handle("SparseTable", "lookup");
   return state_->run({.operation = "lookup", .looks_up = true, .ids = ids, .rows = rows}, deadline);
 }
 
 Status SparseTable::push(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                          Deadline deadline) noexcept {
+  if (!state_) return empty_handle("SparseTable", "push");
   return state_->run({.operation = "push", .pushes = true, .pushed = ids, .gradients = gradients},
                      deadline);
 }
@@ -26,6 +29,7 @@ Status SparseTable::push_lookup(std::span<const std::uint64_t> pushed,
                                 std::span<const float> gradients,
                                 std::span<const std::uint64_t> ids, std::span<float> rows,
                                 Deadline deadline) noexcept {
+  if (!state_) return empty_handle("SparseTable", "push_lookup");
   return state_->run({.operation = "push_lookup",
                       .pushes = true,
                       .looks_up = true,
@@ -36,15 +40,21 @@ Status SparseTable::push_lookup(std::span<const std::uint64_t> pushed,
                      deadline);
 }
 
-Status SparseTable::flush(Deadline deadline) noexcept { return state_->flush(deadline); }
+Status SparseTable::flush(Deadline deadline) noexcept {
+  return state_ ? state_->flush(deadline) : empty_handle("SparseTable", "flush");
+}
 
-std::size_t SparseTable::dim() const noexcept { return state_->description().options.dim; }
-std::uint64_t SparseTable::version() const noexcept { return state_->version(); }
+std::size_t SparseTable::dim() const noexcept {
+  return state_ ? state_->description().options.dim : 0;
+}
+std::uint64_t SparseTable::version() const noexcept { return state_ ? state_->version() : 0; }
 SparseStatistics SparseTable::statistics() const {
+  require_state(state_, "SparseTable", "statistics");
   return control_call("statistics", [&] { return state_->statistics(); });
 }
 
 int SparseTable::server_of(std::uint64_t id) const noexcept {
+  if (!state_) return -1;
   const SparseDescription& table = state_->description();
   return table.roles.servers[table.server_of(id)];
 }

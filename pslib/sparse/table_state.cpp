@@ -9,13 +9,13 @@
 
 namespace weft::pslib::detail {
 
-SparseState::SparseState(World& world, const Roles& roles, const std::string& server,
+SparseState::SparseState(const World& world, const Roles& roles, const std::string& server,
                          const std::string& table, const SparseOptions& options,
                          const std::string& metrics, Deadline deadline)
-    : world_(world),
+    : world_(keep(world, "sparse_table")),
       shown_name_(server + '/' + table),
       table_(roles, server, table, options),
-      insight_(world,
+      insight_(world_,
                {.server = server,
                 .table = table,
                 .rank = world.rank(),
@@ -23,18 +23,18 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
                 .works = roles.works(),
                 .serves = roles.serves()},
                metrics) {
-  deadline = resolved(world, deadline);
+  deadline = resolved(world_, deadline);
   const stats::OuterCall call("creation", shown_name_, 0);
-  agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
+  agreement_.emplace(world_, table_.roles.members, table_.slot_name("contract"), table_.contract(),
                      deadline, roles.works() ? std::span<const int>() : roles.servers);
-  table_.start_from(find_start(world, options.checkpoint, table,
+  table_.start_from(find_start(world_, options.checkpoint, table,
                                {roles.rank == roles.servers.front(), roles.serves()},
                                manifest_of(table_, 0), *agreement_, deadline));
   // All ranks expose their slots before any rank attaches: two ranks may attach to each other.
-  if (roles.works()) worker_ = std::make_unique<SparseWorker>(world, table_);
-  if (roles.serves()) shard_ = std::make_unique<SparseShard>(world, table_);
-  if (worker_) worker_->attach(world, shard_.get(), deadline);
-  if (shard_) shard_->attach(world, deadline);
+  if (roles.works()) worker_ = std::make_unique<SparseWorker>(world_, table_);
+  if (roles.serves()) shard_ = std::make_unique<SparseShard>(world_, table_);
+  if (worker_) worker_->attach(world_, shard_.get(), deadline);
+  if (shard_) shard_->attach(world_, deadline);
 }
 
 Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
@@ -67,7 +67,7 @@ SparseStatistics SparseState::statistics() const noexcept {
 }
 
 Status SparseState::must_work(const char* operation) const noexcept {
-  if (Status status = refuse_fork(world_, operation); !status) return status;
+  if (Status status = weft::over(world_, operation); !status) return status;
   if (worker_) return {};
   return refuse(Code::bad_argument, [&] {
     return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),

@@ -9,6 +9,7 @@
 #include "pslib/sparse/shard.hpp"
 #include "pslib/sparse/worker.hpp"
 #include "pslib/table/service.hpp"
+#include "runtime/world/services.hpp"
 
 namespace weft::pslib::detail {
 
@@ -16,8 +17,12 @@ namespace weft::pslib::detail {
 class SparseState {
  public:
   /// Collective over the group's members. Throws Error as ParameterServer::sparse_table does.
-  SparseState(World& world, const Roles& roles, const std::string& server, const std::string& table,
-              const SparseOptions& options, const std::string& metrics, Deadline deadline);
+  SparseState(const World& world, const Roles& roles, const std::string& server,
+              const std::string& table, const SparseOptions& options, const std::string& metrics,
+              Deadline deadline);
+
+  bool over() const noexcept { return !weft::over(world_, "").ok(); }
+  Status refusal(const char* operation) const noexcept { return weft::over(world_, operation); }
 
   Status run(const SparseCall& call, Deadline deadline) noexcept;
   Status flush(Deadline deadline) noexcept;
@@ -32,7 +37,7 @@ class SparseState {
  private:
   Status must_work(const char* operation) const noexcept;
 
-  World& world_;
+  World world_;
   const std::string shown_name_;  // "server/table"
   SparseDescription table_;
   TableInsight insight_;

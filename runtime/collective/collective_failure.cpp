@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
 #include <vector>
 
 #include "base/fail.hpp"
@@ -134,7 +135,7 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
 }
 
 Status CollectiveGroup::settle(Deadline deadline) noexcept {
-  if (local_.forked()) return local_.fork_refusal("settle");
+  if (local_.over()) return local_.refusal("settle");
   const auto owner = acquire();
   const p2p::WaitEnd end = local_.waiter.wait(
       [this] { return take_back() < 0; }, [] { return false; }, deadline,
@@ -164,7 +165,7 @@ bool CollectiveGroup::may_work(bool alone) noexcept {
   if (may)
     --stint_.pieces;
   else
-    stint_over_ = true;
+    stint_.over = true;
   return may;
 }
 
@@ -236,7 +237,7 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 }
 
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
-  if (local_.forked()) return;
+  if (local_.over()) return;
   const auto owner = acquire();
   withdraw(call, Clock::now() + kPatience);
 }
@@ -258,7 +259,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
 }
 
 void CollectiveGroup::close() noexcept {
-  if (local_.forked()) return;
+  if (std::exchange(has_closed_, true) || local_.over()) return;
   const auto owner = acquire();
   if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), Clock::now() + kPatience);
   // A rank that sees this one leave must know why: the rank that found the failure may tell it

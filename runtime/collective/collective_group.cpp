@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
+#include "base/handle.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/gpu_call.hpp"
@@ -41,6 +42,11 @@ CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, Collect
       row_(local.stats, ranks_, nth),
       news_(static_cast<int>(ranks_.size())) {}
 
+Status CollectiveGroup::refusal(const char* operation) const noexcept {
+  if (local_.over()) return local_.refusal(operation);
+  return has_closed_ ? orphaned_handle("Plan", operation, "Collectives") : Status();
+}
+
 std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
   auto planned = std::make_shared<PlannedCall>();
   planned->call = call;
@@ -60,7 +66,8 @@ std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
 }
 
 Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept {
-  if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
+  if (local_.over() || has_closed_) [[unlikely]]
+    return refusal(name(call->task.kind()));
   const auto owner = acquire();
   if (!local_.waiter.progress_registry().admit(*this))
     return weft::refuse(Code::exhausted, [&] {
@@ -122,7 +129,6 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
 
 void CollectiveGroup::advance(Stint stint) noexcept {
   stint_ = stint;
-  stint_over_ = false;
   if (disconnected_at_ != Clock::time_point::max()) return;  // the group is ending
   if (has_heard_.load(std::memory_order_relaxed)) [[unlikely]]
     compare_heard();
@@ -146,12 +152,12 @@ void CollectiveGroup::advance(Stint stint) noexcept {
 p2p::ProgressResult CollectiveGroup::progress(bool) noexcept {
   if (!failed()) advance();
   if (!busy()) return p2p::ProgressResult::done;
-  return (stint_over_ || brings()) && !failed() ? p2p::ProgressResult::needs_poll
+  return (stint_.over || brings()) && !failed() ? p2p::ProgressResult::needs_poll
                                                 : p2p::ProgressResult::notified;
 }
 
 bool CollectiveGroup::test(PlannedCall& call) noexcept {
-  if (local_.forked()) return true;
+  if (local_.over()) return true;
   const auto owner = acquire();
   if (!call.under_way()) return true;
   local_.waiter.poll_and_progress();
@@ -165,7 +171,7 @@ bool CollectiveGroup::test(PlannedCall& call) noexcept {
 }
 
 Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
-  if (local_.forked()) return local_.fork_refusal(name(call.task.kind()));
+  if (local_.over()) return local_.refusal(name(call.task.kind()));
   const auto owner = acquire();
   if (call.stage == Stage::idle)
     return weft::refuse(Code::bad_argument, [&] {
@@ -226,7 +232,8 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
 }
 
 Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept {
-  if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
+  if (local_.over() || has_closed_) [[unlikely]]
+    return refusal(name(call->task.kind()));
   const auto owner = acquire();
   const Status begun = enqueue(call);
   return begun.ok() ? hinted_for(deadline, await(*call, deadline)) : begun;
@@ -238,7 +245,7 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
 
 Status CollectiveGroup::make_and_run(const Call& call, Deadline deadline) noexcept {
   try {
-    if (local_.forked()) return local_.fork_refusal(name(call.kind));
+    if (local_.over()) return local_.refusal(name(call.kind));
     if (GpuCall::is_needed(call)) [[unlikely]]
       return run_staged(call, deadline.resolve(local_.waiter.default_timeout()));
     auto planned = plan(call);

@@ -39,13 +39,10 @@ class CollectiveGroup : public p2p::Progressable {
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
   std::span<const int> ranks() const noexcept { return ranks_; }
   std::uint64_t id() const noexcept { return id_; }
-  std::uint64_t bytes_copied() const noexcept {
-    return row_.bytes_copied.load(std::memory_order_relaxed);
-  }
-
-  std::uint64_t staged_bytes() const noexcept {
-    return row_.bytes_staged.load(std::memory_order_relaxed);
-  }
+  /// Counters of its calls. Any thread.
+  const GroupRow& row() const noexcept { return row_; }
+  /// Why no call begins any more, or ok().
+  Status refusal(const char* operation) const noexcept;
 
   // The application's thread.
   /// Memory of this rank that the other members must know before meet(); empty if they need none.
@@ -158,6 +155,9 @@ class CollectiveGroup : public p2p::Progressable {
   void set_bytes_copied(std::uint64_t bytes) noexcept {
     row_.bytes_copied.store(bytes, std::memory_order_relaxed);
   }
+  void count_copied(std::uint64_t bytes) noexcept {
+    set_bytes_copied(row_.bytes_copied.load(std::memory_order_relaxed) + bytes);
+  }
 
   /// Takes the group from threads that progress it between the application's calls.
   p2p::ScopedOwner<CollectiveGroup> acquire() noexcept {
@@ -213,6 +213,7 @@ class CollectiveGroup : public p2p::Progressable {
   struct Stint {
     std::size_t pieces = 64;
     Clock::time_point until = Clock::time_point::max();
+    bool over = false;  ///< it ended before the work did
   };
   void advance() noexcept { advance(Stint()); }
   void advance(Stint stint) noexcept;
@@ -276,8 +277,8 @@ class CollectiveGroup : public p2p::Progressable {
   EntryNews news_;
   std::uint64_t history_ = 0;  ///< hash of all calls so far
   Stint stint_;
-  bool stint_over_ = false;  ///< the stint ended before the work did
   Clock::time_point disconnected_at_ = Clock::time_point::max();
+  bool has_closed_ = false;  ///< its handle has gone; plans may be there yet
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

@@ -128,7 +128,7 @@ bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
 void HostGroup::begin(PlannedCall& call) noexcept {
   if (call.within.in_stage) {
     std::memcpy(call.in, call.task.in, call.task.in_bytes);
-    set_bytes_copied(bytes_copied() + call.task.in_bytes);
+    count_copied(call.task.in_bytes);
   }
 }
 
@@ -256,7 +256,7 @@ void HostGroup::leave(PlannedCall& call) noexcept {
   }
   if (call.within.out_stage) {
     std::memcpy(call.task.out, call.out, call.task.out_bytes);
-    set_bytes_copied(bytes_copied() + call.task.out_bytes);
+    count_copied(call.task.out_bytes);
   }
   call.stage = Stage::ended;
 }

@@ -49,7 +49,7 @@ void SlotGroup::open_links(const PlannedCall& call) {
     return link != nullptr && link->is_open(partner.widths);
   };
   // In a forked process every call is refused once it is started.
-  if (local_.forked() || std::ranges::all_of(call.between.partners, is_open)) return;
+  if (local_.over() || std::ranges::all_of(call.between.partners, is_open)) return;
   const auto owner = acquire();
   for (const Partner& partner : call.between.partners) {
     const p2p::Peer& peer = mesh_.peer(ranks_[static_cast<std::size_t>(partner.rank)]);

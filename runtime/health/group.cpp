@@ -1,5 +1,4 @@
 #include "weft/group.hpp"
-#include "base/fail.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
 #include "runtime/health/membership.hpp"
 #include "runtime/health/split.hpp"
 
@@ -28,6 +28,7 @@ std::uint32_t Group::epoch() const noexcept { return state_ ? state_->epoch : 0;
 std::uint64_t Group::id() const noexcept { return state_ ? state_->id : 0; }
 
 Group Group::subset(std::span<const int> places) const {
+  require_state(state_, "Group", "subset");
   return control_call("subset", [&]() -> Group {
     const auto refuse = [](const std::string& message) {
       throw_error(Code::bad_argument, "subset", message);
@@ -46,6 +47,7 @@ Group Group::subset(std::span<const int> places) const {
     if (!membership)
       throw Error(ErrorDetail{
           .code = Code::closed, .operation = "subset", .message = "the group's world is gone"});
+    require_usable(membership, "Group", "subset");
     return membership->make(std::move(chosen), epoch());
   });
 }
@@ -60,11 +62,11 @@ Result<Group> Group::split(int colour, int key, Deadline deadline) const noexcep
 }
 
 Result<Group> Group::shrink(Deadline deadline) const noexcept {
-  const auto membership = state_ ? state_->membership.lock() : nullptr;
+  if (!state_) return empty_handle("Group", "shrink");
+  const auto membership = state_->membership.lock();
   if (membership) return membership->shrink(*state_, deadline);
   return weft::refuse(Code::closed, [&] {
-    return ErrorDetail{.operation = "shrink",
-                       .message = state_ ? "the group's world is gone" : "the group is empty"};
+    return ErrorDetail{.operation = "shrink", .message = "the group's world is gone"};
   });
 }
 

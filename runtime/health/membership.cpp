@@ -269,7 +269,7 @@ Result<Group> Membership::result_of(const Entry& entry) {
 
 Result<Group> Membership::shrink(const GroupState& group, Deadline deadline) noexcept {
   try {
-    if (local_.forked()) return local_.fork_refusal("shrink");
+    if (local_.over()) return local_.refusal("shrink");
     if (group.place < 0)
       return failure(Code::bad_argument, "this rank is no member of the group", "");
     if (group.members.size() > kMostMembers)

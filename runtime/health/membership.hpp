@@ -72,7 +72,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
   /// Any application thread.
   void join_words(std::span<const int> ranks, std::span<std::int64_t> words,
                   Deadline deadline) const {
-    if (local_.forked()) local_.fork_refusal("split").or_throw();
+    if (local_.over()) local_.refusal("split").or_throw();
     join_words_(ranks, words, deadline);
   }
   /// The status of a rank of these that is gone, which this waits for. Any application thread.
@@ -81,6 +81,8 @@ class Membership : public std::enable_shared_from_this<Membership> {
                              deadline);
     return mesh_.peer_status(ranks);
   }
+  bool over() const noexcept { return local_.over(); }
+  Status refusal(const char* operation) const noexcept { return local_.refusal(operation); }
   /// Agrees on the group's survivors and returns their group. Any thread.
   Result<Group> shrink(const GroupState& group, Deadline deadline) noexcept;
 

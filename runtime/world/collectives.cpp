@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "base/control_call.hpp"
+#include "base/handle.hpp"
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/world/world_state.hpp"
@@ -94,10 +95,22 @@ Plan::~Plan() {
   if (call_) group_->drop(call_);
 }
 
-Status Plan::start() noexcept { return group_->start(call_); }
-bool Plan::test() noexcept { return group_->test(*call_); }
-Status Plan::wait(Deadline deadline) noexcept { return group_->wait(*call_, deadline); }
-Status Plan::run(Deadline deadline) noexcept { return group_->run(call_, deadline); }
+Status Plan::start() noexcept {
+  if (!call_) [[unlikely]]
+    return empty_handle("Plan", "start");
+  return group_->start(call_);
+}
+bool Plan::test() noexcept { return !call_ || group_->test(*call_); }
+Status Plan::wait(Deadline deadline) noexcept {
+  if (!call_) [[unlikely]]
+    return empty_handle("Plan", "wait");
+  return group_->wait(*call_, deadline);
+}
+Status Plan::run(Deadline deadline) noexcept {
+  if (!call_) [[unlikely]]
+    return empty_handle("Plan", "run");
+  return group_->run(call_, deadline);
+}
 
 Collectives::Collectives() noexcept = default;
 Collectives::Collectives(std::shared_ptr<detail::CollectiveGroup> group) noexcept
@@ -115,6 +128,7 @@ Collectives::~Collectives() {
 
 Collectives Collectives::open(World& world, Deadline deadline) {
   return control_call("open", [&] {
+    WorldAccess::usable(world, "open");
     std::vector<int> all(static_cast<std::size_t>(world.size()));
     std::iota(all.begin(), all.end(), 0);
     return open(world, all, deadline);
@@ -122,24 +136,30 @@ Collectives Collectives::open(World& world, Deadline deadline) {
 }
 
 Collectives Collectives::open(World& world, std::span<const int> ranks, Deadline deadline) {
-  detail::WorldState& state = WorldAccess::state(world);
-  state.refuse_fork("open");
-  return control_call("open", [&] { return Collectives(state.collectives.open(ranks, deadline)); });
+  detail::WorldState& state = WorldAccess::usable(world, "open");
+  return control_call(
+      "open", [&] { return Collectives(state.hold(state.collectives.open(ranks, deadline))); });
 }
 
 Collectives Collectives::open(World& world, const Group& group, Deadline deadline) {
   return open(world, group.members(), deadline);
 }
 
-int Collectives::rank() const noexcept { return group_->rank(); }
+int Collectives::rank() const noexcept { return group_ ? group_->rank() : -1; }
 int Collectives::size() const noexcept { return group_ ? group_->size() : 0; }
-std::span<const int> Collectives::ranks() const noexcept { return group_->ranks(); }
+std::span<const int> Collectives::ranks() const noexcept {
+  return group_ ? group_->ranks() : std::span<const int>();
+}
 
 Plan Collectives::plan(const Call& call) {
+  require_state(group_, "Collectives", "plan");
+  group_->refusal("plan").or_throw();
   return control_call("plan", [&] { return Plan(group_, group_->plan(call)); });
 }
 
 Plan Collectives::start(const Call& call) {
+  require_state(group_, "Collectives", "start");
+  group_->refusal("start").or_throw();
   return control_call("start", [&] {
     Plan started = plan(call);
     started.start().or_throw();
@@ -148,12 +168,22 @@ Plan Collectives::start(const Call& call) {
 }
 
 Status Collectives::run(const Call& call, Deadline deadline) noexcept {
+  if (!group_) [[unlikely]]
+    return empty_handle("Collectives", "run");
   return group_->run_once(call, deadline);
 }
 
-Status Collectives::settle(Deadline deadline) noexcept { return group_->settle(deadline); }
+Status Collectives::settle(Deadline deadline) noexcept {
+  if (!group_) [[unlikely]]
+    return empty_handle("Collectives", "settle");
+  return group_->settle(deadline);
+}
 
-std::uint64_t Collectives::bytes_copied() const noexcept { return group_->bytes_copied(); }
-std::uint64_t Collectives::staged_bytes() const noexcept { return group_->staged_bytes(); }
+std::uint64_t Collectives::bytes_copied() const noexcept {
+  return group_ ? group_->row().bytes_copied.load(std::memory_order_relaxed) : 0;
+}
+std::uint64_t Collectives::staged_bytes() const noexcept {
+  return group_ ? group_->row().bytes_staged.load(std::memory_order_relaxed) : 0;
+}
 
 }  // namespace weft

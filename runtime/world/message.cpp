@@ -5,8 +5,9 @@
 
 namespace weft {
 
-Messages::Messages(World& world) : state_(&WorldAccess::state(world).messages) {
-  WorldAccess::state(world).refuse_fork("messages");
+Messages::Messages(World& world) {
+  detail::WorldState& state = WorldAccess::usable(world, "messages");
+  state_ = std::shared_ptr<detail::MessageState>(state.shared_from_this(), &state.messages);
 }
 
 }  // namespace weft

@@ -14,8 +14,7 @@ Rendezvous Rendezvous::open(World& world, const RendezvousSpec& spec, Deadline d
 
 Rendezvous Rendezvous::open(World& world, const Group& group, const RendezvousSpec& spec,
                             Deadline deadline) {
-  detail::WorldState& state = WorldAccess::state(world);
-  state.refuse_fork("rendezvous");
+  detail::WorldState& state = WorldAccess::usable(world, "rendezvous");
   return control_call("rendezvous", [&] {
     if (!group.contains(world.rank()))
       throw Error(
@@ -29,7 +28,7 @@ Rendezvous Rendezvous::open(World& world, const Group& group, const RendezvousSp
     // the same name, and from an older one that some members have not destroyed yet.
     const bool is_whole = group.epoch() == 0 && group.size() == world.size();
     const std::string suffix = is_whole ? "" : fmt::format("@{:016x}", group.id());
-    return Rendezvous(state.rendezvous.open(spec, suffix, group.members(), deadline));
+    return Rendezvous(state.hold(state.rendezvous.open(spec, suffix, group.members(), deadline)));
   });
 }
 

@@ -4,6 +4,17 @@
 
 namespace weft {
 
+World keep(const World& world, const char* operation) {
+  return WorldAccess::keep(world, operation);
+}
+
+Status over(const World& world, const char* operation) noexcept {
+  const detail::WorldState& state = WorldAccess::state(world);
+  return state.over() ? state.refusal(operation) : Status();
+}
+
+bool is_fork(const World& world) noexcept { return WorldAccess::state(world).local.forked(); }
+
 const std::shared_ptr<Log>& log_of(World& world) noexcept { return WorldAccess::state(world).log; }
 
 std::chrono::nanoseconds default_timeout(World& world) noexcept {

@@ -16,6 +16,14 @@
 
 namespace weft {
 
+/// A second handle of a world, whose end ends nothing: for objects that call the world and may
+/// outlive it. Throws Error: bad_argument (an empty world), forked, closed.
+World keep(const World& world, const char* operation);
+/// Why calls of objects made from the world are refused: closed, or forked; ok while they are not.
+Status over(const World& world, const char* operation) noexcept;
+/// Whether this process is a fork of the world's.
+bool is_fork(const World& world) noexcept;
+
 /// The log of this rank. A caller's copy of the pointer may outlive the world. Any thread.
 const std::shared_ptr<Log>& log_of(World& world) noexcept;
 /// The value of WEFT_TIMEOUT. Any thread.

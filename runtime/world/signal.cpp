@@ -7,17 +7,16 @@
 namespace weft {
 
 Signal Signal::expose(World& world, const std::string& name, std::uint64_t value) {
-  WorldAccess::state(world).refuse_fork("expose");
-  return control_call("expose", [&] {
-    return Signal(WorldAccess::state(world).signals.exposed().expose(name, value));
-  });
+  detail::WorldState& state = WorldAccess::usable(world, "expose");
+  return control_call(
+      "expose", [&] { return Signal(state.hold(state.signals.exposed().expose(name, value))); });
 }
 
 RemoteSignal RemoteSignal::attach(World& world, int owner, const std::string& name,
                                   Deadline deadline) {
-  WorldAccess::state(world).refuse_fork("attach");
+  detail::WorldState& state = WorldAccess::usable(world, "attach");
   return control_call("attach", [&] {
-    return RemoteSignal(WorldAccess::state(world).signals.remote().attach(owner, name, deadline));
+    return RemoteSignal(state.hold(state.signals.remote().attach(owner, name, deadline)));
   });
 }
 

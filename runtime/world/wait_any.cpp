@@ -5,6 +5,7 @@
 
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
+#include "base/handle.hpp"
 #include "p2p/message/operation.hpp"
 #include "p2p/slot/attach/device_wait.hpp"
 #include "runtime/collective/collective_group.hpp"
@@ -82,19 +83,22 @@ constexpr std::chrono::milliseconds kTestEvery{1};
 }  // namespace
 
 Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "World", "wait_any");
   const p2p::LocalRank& local = state_->local;
-  if (local.forked()) return local.fork_refusal("wait_any");
   struct Ended {
     Request& request;
     bool ready() const noexcept { return request.test(); }
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const {
-      if (request.writer_ == nullptr) return {.slot = "", .lack = "the request has ended"};
-      return request.writer_->awaited_put(request.ticket_);
+      detail::PutWriter* const writer = request.living();
+      if (writer == nullptr) return {.slot = "", .lack = "the request has ended"};
+      return writer->awaited_put(request.ticket_);
     }
     std::uint64_t id() const noexcept {
-      return request.writer_ == nullptr ? 0 : request.writer_->id();
+      detail::PutWriter* const writer = request.living();
+      return writer == nullptr ? 0 : writer->id();
     }
   };
   struct Held {
@@ -200,8 +204,9 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
 }
 
 Status World::check(const WaitSet& set) const noexcept {
-  const auto check_all = [this](const auto& handles, const char* what, auto is_empty) -> Status {
-    for (std::size_t i = 0; i < handles.size(); ++i)
+  const auto check_all = [this](const auto& handles, const char* what, auto is_empty,
+                                auto orphan) -> Status {
+    for (std::size_t i = 0; i < handles.size(); ++i) {
       if (handles[i] == nullptr || is_empty(*handles[i]))
         return refuse(Code::bad_argument, [&] {
           ErrorDetail detail = bad_argument("wait_any", fmt::format("{} {} is empty", what, i),
@@ -209,21 +214,33 @@ Status World::check(const WaitSet& set) const noexcept {
           detail.rank = state_->rank;
           return detail;
         });
+      if (Status status = orphan(*handles[i]); !status.ok()) return status;
+    }
     return {};
   };
   const auto has_no_state = [](const auto& handle) { return handle.state_ == nullptr; };
-  if (Status status = check_all(set.slots, "slot", has_no_state); !status.ok()) return status;
-  if (Status status = check_all(set.readers, "reader", has_no_state); !status.ok()) return status;
-  const auto has_no_call = [](const Plan& plan) { return plan.call_ == nullptr; };
-  if (Status status = check_all(set.plans, "plan", has_no_call); !status.ok()) return status;
-  const auto is_never_empty = [](const auto&) { return false; };
-  if (Status status = check_all(set.messages, "message", is_never_empty); !status.ok())
+  const auto orphan = [](const auto& handle) -> Status {
+    return handle.state_->over() ? handle.state_->refusal("wait_any") : Status();
+  };
+  if (Status status = check_all(set.slots, "slot", has_no_state, orphan); !status.ok())
     return status;
-  return check_all(set.requests, "request", is_never_empty);
+  if (Status status = check_all(set.readers, "reader", has_no_state, orphan); !status.ok())
+    return status;
+  const auto has_no_call = [](const Plan& plan) { return plan.call_ == nullptr; };
+  const auto group_is_over = [](const Plan& plan) { return plan.group_->refusal("wait_any"); };
+  if (Status status = check_all(set.plans, "plan", has_no_call, group_is_over); !status.ok())
+    return status;
+  const auto is_never_empty = [](const auto&) { return false; };
+  const auto is_never_over = [](const auto&) { return Status(); };
+  if (Status status = check_all(set.messages, "message", is_never_empty, is_never_over);
+      !status.ok())
+    return status;
+  return check_all(set.requests, "request", is_never_empty, is_never_over);
 }
 
 Result<std::size_t> World::wait_any(const WaitSet& set, Deadline deadline) noexcept {
-  if (state_->local.forked()) return state_->local.fork_refusal("wait_any");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "World", "wait_any");
   if (set.slots.empty() && set.readers.empty() && set.requests.empty() && set.plans.empty() &&
       set.messages.empty())
     return refuse(Code::bad_argument, [&] { return empty_set(state_->rank); });

@@ -7,6 +7,7 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
 #include "base/os/descriptor_limit.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/world/descriptor_need.hpp"
@@ -35,7 +36,18 @@ World WorldAccess::make(const Config& config, WorldParts parts) {
   if (!parts.fabrics)
     detail::require_descriptors(config, {.all = bootstrap.size(), .local = bootstrap.local_size()},
                                 bootstrap.descriptors_until_fence());
-  return World(std::make_unique<detail::WorldState>(config, std::move(parts)));
+  // A fork has neither the rank's threads nor its memory, and its locks may never be released: the
+  // state is left as it is.
+  std::shared_ptr<detail::WorldState> state(new detail::WorldState(config, std::move(parts)),
+                                            [](detail::WorldState* last) {
+                                              if (!last->local.forked()) delete last;
+                                            });
+  detail::WorldState* const first = state.get();
+  return World(std::shared_ptr<detail::WorldState>(
+      first, [state = std::move(state)](detail::WorldState* ending) mutable {
+        ending->end();
+        state.reset();
+      }));
 }
 
 namespace {
@@ -71,25 +83,17 @@ World World::join(const JoinOptions& options) {
 }
 
 World::World() noexcept = default;
-World::World(std::unique_ptr<detail::WorldState> state) noexcept : state_(std::move(state)) {}
+World::World(std::shared_ptr<detail::WorldState> state) noexcept : state_(std::move(state)) {}
 World::World(World&&) noexcept = default;
-World& World::operator=(World&& other) noexcept {
-  if (this == &other) return *this;
-  const World left(std::move(state_));
-  state_ = std::move(other.state_);
-  return *this;
-}
-World::~World() {
-  // A fork has neither the rank's threads nor its memory, and its locks may never be released: the
-  // state is left as it is.
-  if (state_ && state_->local.forked()) (void)state_.release();
-}
+World& World::operator=(World&&) noexcept = default;
+World::~World() = default;
 
-int World::rank() const noexcept { return state_->rank; }
-int World::size() const noexcept { return state_->size; }
-int World::local_size() const noexcept { return state_->local_size; }
+int World::rank() const noexcept { return state_ ? state_->rank : -1; }
+int World::size() const noexcept { return state_ ? state_->size : 0; }
+int World::local_size() const noexcept { return state_ ? state_->local_size : 0; }
 
 std::string World::host(int rank) const {
+  require_state(state_, "World", "host");
   state_->refuse_fork("host");
   if (rank < 0 || rank >= size())
     throw Error(
@@ -100,6 +104,7 @@ std::string World::host(int rank) const {
 }
 
 Tensor World::allocate(DType dtype, const Shape& shape) {
+  require_state(state_, "World", "allocate");
   state_->refuse_fork("allocate");
   return control_call("allocate", [&] {
     return Tensor(p2p::make_storage(state_->local.data, bytes_of("allocate", dtype, shape)), 0,
@@ -109,6 +114,7 @@ Tensor World::allocate(DType dtype, const Shape& shape) {
 
 Tensor World::allocate(DType dtype, const Shape& shape, Memory memory) {
   if (memory.is_host()) return allocate(dtype, shape);
+  require_state(state_, "World", "allocate");
   state_->refuse_fork("allocate");
   return control_call("allocate", [&] {
     const std::size_t bytes = bytes_of("allocate", dtype, shape);
@@ -117,6 +123,7 @@ Tensor World::allocate(DType dtype, const Shape& shape, Memory memory) {
 }
 
 void World::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline) {
+  require_state(state_, "World", "copy");
   state_->refuse_fork("copy");
   control_call("copy", [&] {
     state_->gpus.copy(from, to, stream, deadline.resolve(state_->local.waiter.default_timeout()));
@@ -124,6 +131,7 @@ void World::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline d
 }
 
 Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
+  require_state(state_, "World", "adopt");
   state_->refuse_fork("adopt");
   const std::size_t bytes = bytes_of("adopt", dtype, shape);
   if (const Memory where = state_->gpus.memory_of(memory.get()); where.is_gpu())
@@ -153,16 +161,19 @@ Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function
   });
 }
 
-std::pmr::memory_resource& World::memory() noexcept { return state_->local.resource; }
+std::pmr::memory_resource& World::memory() noexcept {
+  if (!state_) return *std::pmr::null_memory_resource();
+  return state_->local.resource;
+}
 
 Slot World::expose(const SlotSpec& spec) {
-  state_->refuse_fork("expose");
+  require_usable(state_, "World", "expose");
   bytes_of("expose", spec.dtype, spec.shape);
-  return control_call("expose", [&] { return Slot(state_->slots.expose(spec, {})); });
+  return control_call("expose", [&] { return Slot(state_->hold(state_->slots.expose(spec, {}))); });
 }
 
 Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
-  state_->refuse_fork("expose");
+  require_usable(state_, "World", "expose");
   bytes_of("expose", spec.dtype, spec.shape);
   if (memory.empty())
     throw Error(ErrorDetail{.code = Code::bad_argument,
@@ -170,62 +181,68 @@ Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
                             .message = "the memory given is an empty tensor",
                             .hint = "leave it out, or give memory",
                             .slot = spec.name});
-  return control_call("expose", [&] { return Slot(state_->slots.expose(spec, memory)); });
+  return control_call("expose",
+                      [&] { return Slot(state_->hold(state_->slots.expose(spec, memory))); });
 }
 
 PublishedSlot World::expose_published(const PublishedSpec& spec) {
-  state_->refuse_fork("expose");
+  require_usable(state_, "World", "expose");
   bytes_of("expose", spec.dtype, spec.shape);
-  return control_call("expose", [&] { return PublishedSlot(state_->slots.expose(spec)); });
+  return control_call("expose",
+                      [&] { return PublishedSlot(state_->hold(state_->slots.expose(spec))); });
 }
 
 RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {
-  state_->refuse_fork("attach");
-  return control_call(
-      "attach", [&] { return RemoteSlot(state_->slots.attach(owner, expected, false, deadline)); });
+  require_usable(state_, "World", "attach");
+  return control_call("attach", [&] {
+    return RemoteSlot(state_->hold(state_->slots.attach(owner, expected, false, deadline)));
+  });
 }
 
 RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) {
-  state_->refuse_fork("attach");
+  require_usable(state_, "World", "attach");
   return control_call("attach", [&] {
     SlotSpec asked;
     asked.name = name;
-    return RemoteSlot(state_->slots.attach(owner, asked, true, deadline));
+    return RemoteSlot(state_->hold(state_->slots.attach(owner, asked, true, deadline)));
   });
 }
 
 PublishedReader World::attach_published(int owner, const PublishedSpec& expected,
                                         Deadline deadline) {
-  state_->refuse_fork("attach");
+  require_usable(state_, "World", "attach");
   return control_call("attach", [&] {
-    return PublishedReader(state_->slots.attach(owner, expected, false, deadline));
+    return PublishedReader(state_->hold(state_->slots.attach(owner, expected, false, deadline)));
   });
 }
 
 PublishedReader World::attach_published(int owner, const std::string& name, Deadline deadline) {
-  state_->refuse_fork("attach");
+  require_usable(state_, "World", "attach");
   return control_call("attach", [&] {
     PublishedSpec asked;
     asked.name = name;
-    return PublishedReader(state_->slots.attach(owner, asked, true, deadline));
+    return PublishedReader(state_->hold(state_->slots.attach(owner, asked, true, deadline)));
   });
 }
 
 int World::event_fd() {
+  require_state(state_, "World", "event_fd");
   state_->refuse_fork("event_fd");
   return control_call("event_fd", [&] { return state_->event_fd(); });
 }
 void World::clear_event() noexcept {
-  if (!state_->local.forked()) state_->clear_event();
+  if (state_ && !state_->local.forked()) state_->clear_event();
 }
 
 void World::declare_dead(int rank, const std::string& why) {
+  require_usable(state_, "World", "declare_dead");
   control_call("declare_dead",
                [&] { state_->mesh.declare_dead(rank, why.empty() ? "no reason was given" : why); });
 }
 
 Status World::alive(std::span<const int> ranks) const noexcept {
-  if (state_->local.forked()) return state_->local.fork_refusal("alive");
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "World", "alive");
   try {
     state_->mesh.check_ranks(ranks, "alive");
   } catch (const Error& error) {
@@ -236,9 +253,10 @@ Status World::alive(std::span<const int> ranks) const noexcept {
   return altered(status, [&](ErrorDetail& detail) { detail.operation = "alive"; });
 }
 
-Group World::group() const noexcept { return state_->membership->all(); }
+Group World::group() const noexcept { return state_ ? state_->membership->all() : Group(); }
 
 Report World::report() const {
+  require_state(state_, "World", "report");
   state_->refuse_fork("report");
   return control_call("report", [&] {
     std::vector<EdgeReport> edges = state_->slots.edges();
@@ -254,7 +272,7 @@ Report World::report() const {
 }
 
 Status World::leave(Deadline deadline) noexcept {
-  if (state_->local.forked()) return state_->local.fork_refusal("leave");
+  if (!state_ || state_->local.forked()) return unusable(state_, "World", "leave");
   return state_->leave(deadline);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/config.hpp"
+#include "base/handle.hpp"
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
 #include "p2p/mesh/mesh.hpp"
@@ -42,18 +43,35 @@ struct WorldParts {
 
 namespace detail {
 
-class WorldState {
+/// Lives as long as the World, and longer if handles outlive it: their states refer to its parts.
+/// From end() on it only waits for the last of them.
+class WorldState : public std::enable_shared_from_this<WorldState> {
  public:
   WorldState(const Config& config, WorldParts parts);
-  /// Leaves immediately, without waiting for the other ranks.
   ~WorldState();
   WorldState(const WorldState&) = delete;
   WorldState& operator=(const WorldState&) = delete;
 
+  /// The World goes: leaves immediately, without waiting for the other ranks, unless it has left,
+  /// and ends all work. Nothing is done in a fork of the rank's process, nor a second time.
+  void end() noexcept;
   Status leave(Deadline deadline) noexcept;
+  bool over() const noexcept { return local.over(); }
+  Status refusal(const char* operation) const noexcept { return local.refusal(operation); }
   /// Throws Error(forked) in a fork of the rank's process.
   void refuse_fork(const char* operation) const {
-    if (local.forked()) local.fork_refusal(operation).or_throw();
+    if (local.forked()) local.refusal(operation).or_throw();
+  }
+  /// A pointer for a handle: with the state, it keeps this world's state, which it refers to.
+  template <typename State>
+  std::shared_ptr<State> hold(std::shared_ptr<State> state) {
+    struct Held {
+      std::shared_ptr<WorldState> world;
+      std::shared_ptr<State> state;  ///< goes first
+    };
+    State* const first = state.get();
+    const auto held = std::make_shared<Held>(Held{shared_from_this(), std::move(state)});
+    return std::shared_ptr<State>(held, first);
   }
   int event_fd();
   void clear_event() noexcept;
@@ -105,7 +123,8 @@ class WorldState {
   void on_exit(int status);
   void on_signal(int signal);
 
-  bool announced_ = false;
+  enum class Phase : std::uint8_t { joined, announced, ended };
+  Phase phase_ = Phase::joined;  ///< announced: this rank has said that it leaves
   std::string failure_seen_;  ///< the first failure; belongs to the progress thread while that runs
   std::unique_ptr<ProcessEnd> process_end_;
 };
@@ -115,7 +134,18 @@ class WorldState {
 /// Makes worlds for ways of joining that are not public, and gives access to a world's state.
 struct WorldAccess {
   static World make(const Config& config, WorldParts parts);
-  static detail::WorldState& state(World& world) noexcept { return *world.state_; }
+  /// The state of a world that is not empty.
+  static detail::WorldState& state(const World& world) noexcept { return *world.state_; }
+  /// The same for a call on any world. Throws Error: bad_argument (it is empty), forked, closed.
+  static detail::WorldState& usable(const World& world, const char* operation) {
+    require_usable(world.state_, "World", operation);
+    return *world.state_;
+  }
+  /// A second handle of a world, whose end ends nothing: for objects that may outlive the world and
+  /// call it. Throws Error as usable().
+  static World keep(const World& world, const char* operation) {
+    return World(usable(world, operation).shared_from_this());
+  }
   static Result<std::size_t> wait_any(World& world, const detail::AwaitedEnds& ends,
                                       Deadline deadline) noexcept {
     return world.wait_any(ends, deadline);

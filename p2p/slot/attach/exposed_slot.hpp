@@ -65,11 +65,11 @@ class ExposedSlot {
   virtual EdgeReport report() const = 0;
   const std::string& name() const noexcept { return contract_.name; }
   std::uint64_t id() const noexcept { return id_; }
-  bool forked() const noexcept { return local_.forked(); }
+  bool over() const noexcept { return local_.over(); }
   /// Before saying that nothing has come.
   void poll_arrivals() const noexcept { local_.waiter.poll(); }
-  Status fork_refusal(const char* operation) const noexcept {
-    return local_.fork_refusal(operation, contract_.name);
+  Status refusal(const char* operation) const noexcept {
+    return local_.refusal(operation, contract_.name);
   }
   p2p::SlotTable& table() const noexcept { return table_; }
 

@@ -82,11 +82,11 @@ class RemoteEnd {
   EdgeReport report() const;
   p2p::Peer& owner() const noexcept { return owner_; }
   std::uint64_t id() const noexcept { return id_; }
-  bool forked() const noexcept { return local_.forked(); }
+  bool over() const noexcept { return local_.over(); }
   /// Before saying that nothing has come.
   void poll_arrivals() const noexcept { local_.waiter.poll(); }
-  Status fork_refusal(const char* operation) const noexcept {
-    return local_.fork_refusal(operation, asked_.name);
+  Status refusal(const char* operation) const noexcept {
+    return local_.refusal(operation, asked_.name);
   }
   p2p::SlotTable& table() const noexcept { return table_; }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/life.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::detail {
@@ -34,8 +35,11 @@ struct SlotAccess {
   /// Whether the request's detail is a p2p::RefusedPut.
   static bool is_refused(const Request& request) noexcept { return request.ticket_ == kRefused; }
   /// The put goes on: the request asks `writer` for it by `ticket`.
-  static void follow(Request& request, PutWriter& writer, std::uint64_t ticket) noexcept {
+  static void follow(Request& request, PutWriter& writer, const Life& life,
+                     std::uint64_t ticket) noexcept {
     request.writer_ = &writer;
+    request.life_ = life.word();
+    request.mark_ = life.mark();
     request.ticket_ = ticket;
   }
 

@@ -210,6 +210,7 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
     if (!status.ok()) return hinted_for(deadline, status);
     tensor = held.tensor.get();
   }
+  arrivals_.handed_out();
   return SlotAccess::viewed(*this, *tensor, held.version.version);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "p2p/slot/attach/awaited.hpp"
+#include "p2p/slot/attach/held_arrivals.hpp"
 #include "p2p/slot/attach/published_words.hpp"
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
@@ -34,6 +35,7 @@ class VersionReader final : public RemoteEnd {
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(const Tensor& into, Deadline deadline) noexcept;
   void release(std::uint64_t version) noexcept;
+  p2p::HeldArrivals<VersionReader>& held() noexcept { return arrivals_; }
   bool ready() const noexcept;
   void see_again() noexcept;
   void before_wait() const noexcept {}
@@ -130,6 +132,7 @@ class VersionReader final : public RemoteEnd {
   std::vector<Tensor> views_;  ///< by buffer
   std::uint64_t seen_ = 0;     ///< newest version viewed
   std::vector<Held> held_;
+  p2p::HeldArrivals<VersionReader> arrivals_;
   std::unique_ptr<p2p::GpuGet> gpu_get_;  ///< made by the first get to a GPU; outlives `reading_`
   /// Made when first used; its landing is for views, for runs whose memory the fabric can't reach,
   /// and for all runs of reads that must outlast a call.

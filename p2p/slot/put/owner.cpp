@@ -95,6 +95,7 @@ Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
   counters_.bytes_moved.add(buffers_.tensor_bytes());
   local_.recorder.data(stats::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
                        wanted, buffers_.tensor_bytes(), started_ns);
+  held_.handed_out();
   return SlotAccess::received(*this, tensor, wanted);
 }
 
@@ -232,6 +233,7 @@ Result<Arrival> PutOwner::read_dynamic(std::uint64_t wanted, Deadline deadline) 
   pass(wanted);
   counters_.transfers.add(1);
   local_.recorder.data(stats::Event::arrived, from, id_, wanted);
+  held_.handed_out();
   return SlotAccess::received(*this, tensor, wanted);
 }
 

@@ -8,6 +8,7 @@
 
 #include "p2p/slot/attach/awaited.hpp"
 #include "p2p/slot/attach/exposed_slot.hpp"
+#include "p2p/slot/attach/held_arrivals.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
 #include "p2p/slot/put/buffers.hpp"
 #include "p2p/slot/put/credit_reports.hpp"
@@ -45,6 +46,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void report_with_next_put() noexcept { write_credit(1, p2p::Notify::deferred); }
   void allocate_with(AllocateTensor allocate);
   void release(std::uint64_t sequence) noexcept;
+  p2p::HeldArrivals<PutOwner>& held() noexcept { return held_; }
 
   // The progress thread.
   void count_quarantine(bool enters) noexcept override;
@@ -112,6 +114,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   p2p::DynamicArrivals dynamic_;
   p2p::RefusedAttach refused_;
   p2p::ToldRefusal refused_put_;
+  p2p::HeldArrivals<PutOwner> held_;
   std::atomic<Attachment*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
   std::uint64_t buffer_ = 0;           ///< of the next arrival

@@ -144,8 +144,8 @@ void PutWriter::end_refused(Request& request, const Status& why, Crowded crowded
 
 Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexcept {
   Request request;
-  if (forked()) [[unlikely]] {
-    SlotAccess::outcome(request) = fork_refusal("put");
+  if (over()) [[unlikely]] {
+    SlotAccess::outcome(request) = refusal("put");
     return request;
   }
   if (tensor.dtype() != spec_.dtype ||
@@ -184,8 +184,8 @@ Request PutWriter::put_front(const Tensor& tensor, bool more) noexcept {
 
 Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   Request request;
-  if (forked()) [[unlikely]] {
-    SlotAccess::outcome(request) = fork_refusal("put");
+  if (over()) [[unlikely]] {
+    SlotAccess::outcome(request) = refusal("put");
     return request;
   }
   std::int64_t elements = 0;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/life.hpp"
 #include "p2p/slot/attach/awaited.hpp"
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
@@ -82,6 +83,8 @@ class PutWriter final : public RemoteEnd {
   Status cancel_put(std::uint64_t ticket, bool& ended) noexcept;
   /// The event that the put with this ticket waits for.
   p2p::Awaited awaited_put(std::uint64_t ticket);
+  /// For requests, which may outlive this end.
+  Life& life() noexcept { return life_; }
 
   int queue_pairs() const noexcept { return owner_.channel->capabilities().queue_pairs.load(); }
   void use_queue_pair(int index);
@@ -233,6 +236,7 @@ class PutWriter final : public RemoteEnd {
   p2p::HeldUp held_up_;
   p2p::FlowCheck flow_check_;
   p2p::UnseenRefusal unseen_;
+  Life life_;
 };
 
 }  // namespace weft::detail

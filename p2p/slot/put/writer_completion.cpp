@@ -31,7 +31,7 @@ PutWriter::Moving PutWriter::start_put(Moving moving, const p2p::PutWork& work) 
 void PutWriter::follow(Moving moving, Request& request) noexcept {
   if (moving.lent) moving.put_in_flight->tensor = moving.parts.front();
   if (!moving.put_in_flight->awaited) return;
-  SlotAccess::follow(request, *this, moving.ticket);
+  SlotAccess::follow(request, *this, life_, moving.ticket);
 }
 
 bool PutWriter::is_in_flight(std::uint64_t ticket) noexcept {

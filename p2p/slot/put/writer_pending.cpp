@@ -54,7 +54,7 @@ Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
     keep_outcome(request, outcome_of(ticket));
     return request;
   }
-  SlotAccess::follow(request, *this, ticket);
+  SlotAccess::follow(request, *this, life_, ticket);
   if (!begun) local_.want_service();
   return request;
 }

@@ -5,6 +5,7 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/dataflow/execute/agreement.hpp"
 #include "runtime/dataflow/execute/executor_access.hpp"
@@ -69,7 +70,7 @@ std::string slot_name(const ExecutorOptions& options, const Plan& plan, std::siz
 }  // namespace
 
 struct Executor::State {
-  State(World& on, Kernels known) : world(on), kernels(std::move(known)) {}
+  State(const World& on, Kernels known) : world(keep(on, "executor")), kernels(std::move(known)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -81,6 +82,9 @@ struct Executor::State {
     step_ends->tell_end();
     if (!has_failed) step_ends->await_others(steps, *neighbours);
   }
+
+  bool over() const noexcept { return !weft::over(world, "").ok(); }
+  Status refusal(const char* operation) const noexcept { return weft::over(world, operation); }
 
   /// The part of the start that needs no other rank.
   void prepare(const Graph& graph, const std::vector<Agreement::Place>& places,
@@ -237,7 +241,7 @@ struct Executor::State {
     return values;
   }
 
-  World& world;
+  World world;
   SentMemory sent = SentMemory::arena;
   Signal own_name;                     ///< whose only use is that its name is taken
   bool is_by_slots = true;             ///< all edges that are not viewed
@@ -259,9 +263,9 @@ struct Executor::State {
 Executor ExecutorAccess::make(World& world, const Graph& graph, Kernels kernels,
                               const ExecutorOptions& options, const MakeWay& make_way) {
   return control_call("executor", [&] {
-    auto state = std::make_unique<Executor::State>(world, std::move(kernels));
+    auto state = std::make_shared<Executor::State>(world, std::move(kernels));
     state->is_by_slots = !make_way && options.way != EdgeWay::rendezvous;
-    Agreement& agreement = state->agreement.emplace(world, options.name, options.start);
+    Agreement& agreement = state->agreement.emplace(state->world, options.name, options.start);
     const std::vector<Agreement::Place> places = agreement.places();
     const auto together = [&](const auto& act) {
       Status problem;
@@ -291,7 +295,7 @@ Executor::Executor(World& world, const Graph& graph, Kernels kernels,
                    const ExecutorOptions& options)
     : Executor(ExecutorAccess::make(world, graph, std::move(kernels), options, {})) {}
 
-Executor::Executor(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Executor::Executor(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&& other) noexcept {
   if (this == &other) return *this;
@@ -301,52 +305,64 @@ Executor& Executor::operator=(Executor&& other) noexcept {
 }
 Executor::~Executor() {
   // A fork has none of the threads that seem to wait here, nor the memory that is written here.
-  if (state_ && state_->world.alive({}).code() == Code::forked) (void)state_.release();
+  if (state_ && is_fork(state_->world)) new std::shared_ptr<State>(std::move(state_));
 }
 
-const Plan& Executor::plan() const noexcept { return state_->plan; }
+const Plan& Executor::plan() const noexcept { return state_ ? state_->plan : nothing<Plan>(); }
 
 Tensor Executor::feed(std::string_view name) {
+  require_usable(state_, "Executor", "feed");
   return control_call("feed", [&] { return state_->feed_memory(name, nullptr); });
 }
 
 Tensor Executor::feed(std::string_view name, const Shape& shape) {
+  require_usable(state_, "Executor", "feed");
   return control_call("feed", [&] { return state_->feed_memory(name, &shape); });
 }
 
 Tensor Executor::variable(std::string_view name) {
+  require_state(state_, "Executor", "variable");
   return control_call("variable", [&] {
     return state_->memory->variable(state_->find(name, Work::variable, "variable"));
   });
 }
 
 void Executor::bind(std::string_view variable, const Tensor& memory) {
+  require_usable(state_, "Executor", "bind");
   control_call("bind", [&] { state_->bind(variable, memory); });
 }
 
-std::uint64_t Executor::step() const noexcept { return state_->runner->step(); }
+std::uint64_t Executor::step() const noexcept { return state_ ? state_->runner->step() : 0; }
 
-void Executor::resume(std::uint64_t step) noexcept { state_->runner->set_step(step); }
+void Executor::resume(std::uint64_t step) noexcept {
+  if (state_) state_->runner->set_step(step);
+}
 
 Result<Tensors> Executor::run(const Tensors& feeds, Deadline deadline) noexcept {
+  if (!is_usable(state_)) return unusable(state_, "Executor", "run");
   return returned([&]() -> Result<Tensors> {
-    if (const Status alive = state_->world.alive({}); alive.code() == Code::forked)
-      return altered(alive, [](ErrorDetail& detail) { detail.operation = "run"; });
     Result<Tensors> fetched = state_->runner->run(state_->checked(feeds), deadline);
     if (fetched.ok()) state_->step_ends->tell_step();
     return fetched;
   });
 }
 
-ExecutorCounters Executor::counters() const noexcept { return state_->runner->counters(); }
+ExecutorCounters Executor::counters() const noexcept {
+  return state_ ? state_->runner->counters() : ExecutorCounters{};
+}
 
 ExecutorReport Executor::report() const {
+  require_state(state_, "Executor", "report");
   return control_call("report", [&] {
     ExecutorReport report =
         make_report(state_->world, state_->plan, state_->ends, state_->runner->activity());
     report.sites = state_->memory->sites();
     return report;
   });
+}
+
+Executor ExecutorAccess::again(const std::weak_ptr<void>& executor) noexcept {
+  return Executor(std::static_pointer_cast<Executor::State>(executor.lock()));
 }
 
 }  // namespace weft::dataflow

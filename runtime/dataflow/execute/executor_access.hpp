@@ -18,6 +18,9 @@ struct ExecutorAccess {
   /// must give the same way.
   static Executor make(World& world, const Graph& graph, Kernels kernels,
                        const ExecutorOptions& options, const MakeWay& make_way);
+  static std::weak_ptr<void> watch(const Executor& executor) noexcept { return executor.state_; }
+  /// A second handle of an executor that is there; empty once it has gone.
+  static Executor again(const std::weak_ptr<void>& executor) noexcept;
 };
 
 }  // namespace weft::dataflow

@@ -6,6 +6,7 @@
 
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
+#include "base/handle.hpp"
 #include "base/tensor_checks.hpp"
 #include "runtime/dataflow/execute/tensor_memory.hpp"
 #include "runtime/dataflow/execute/tracing_state.hpp"
@@ -19,7 +20,10 @@ namespace {
 thread_local RunningNode* innermost = nullptr;
 
 /// Before any mutex, which a thread may hold that does not exist in the fork.
-void refuse_fork(World& world) { WorldAccess::state(world).refuse_fork("tracing"); }
+void require_world(const std::shared_ptr<World>& world) {
+  require_state(world, "TracingAllocator", "tracing");
+  WorldAccess::usable(*world, "tracing");
+}
 
 std::string_view checked_name(std::string_view name) {
   constexpr std::size_t kLongest = 200;
@@ -45,12 +49,17 @@ RunningNode::RunningNode(std::shared_ptr<detail::TracingState> state,
     : state_(std::move(state)), node_(node), outer_(std::exchange(innermost, this)) {}
 
 RunningNode::~RunningNode() {
-  innermost = outer_;
+  // Not always the innermost: nodes may end in any order.
+  for (RunningNode** at = &innermost; *at != nullptr; at = &(*at)->outer_)
+    if (*at == this) {
+      *at = outer_;
+      break;
+    }
   state_->end(node_);
 }
 
-TracingAllocator::TracingAllocator(World& world, const TracingOptions& options) : world_(&world) {
-  refuse_fork(world);
+TracingAllocator::TracingAllocator(World& world, const TracingOptions& options)
+    : world_(std::make_shared<World>(WorldAccess::keep(world, "tracing"))) {
   if (options.mode > TracingMode::off || options.max_sites == 0)
     throw_error(Code::bad_argument, "tracing",
                 fmt::format("there is no mode {}, or {} is no number of sites",
@@ -64,7 +73,7 @@ TracingAllocator& TracingAllocator::operator=(TracingAllocator&&) noexcept = def
 TracingAllocator::~TracingAllocator() = default;
 
 RunningNode TracingAllocator::enter(std::string_view node) {
-  refuse_fork(*world_);
+  require_world(world_);
   detail::TracedNode& entered = control_call(
       "tracing", [&]() -> detail::TracedNode& { return state_->node(checked_name(node)); });
   state_->start(entered);
@@ -72,7 +81,7 @@ RunningNode TracingAllocator::enter(std::string_view node) {
 }
 
 Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
-  refuse_fork(*world_);
+  require_world(world_);
   RunningNode* running = innermost;
   while (running != nullptr && running->state_ != state_) running = running->outer_;
   if (running == nullptr)
@@ -96,8 +105,8 @@ Tensor TracingAllocator::allocate(DType dtype, const Shape& shape) {
 }
 
 Tensor TracingAllocator::to_send(const Tensor& tensor) {
+  require_world(world_);
   const p2p::LocalRank& local = WorldAccess::state(*world_).local;
-  refuse_fork(*world_);
   return control_call("to_send", [&] {
     if (lacks_host_memory(tensor))
       throw_error(Code::bad_argument, "to_send", no_host_memory("the tensor", tensor),
@@ -124,21 +133,24 @@ Tensor TracingAllocator::to_send(const Tensor& tensor) {
 }
 
 void TracingAllocator::mark_cut(std::string_view node, std::uint32_t allocation) {
-  refuse_fork(*world_);
+  require_world(world_);
   control_call("tracing", [&] {
     state_->mark_cut(state_->site(state_->node(checked_name(node)), allocation));
   });
 }
 
 void TracingAllocator::next_step() {
-  refuse_fork(*world_);
+  require_world(world_);
   state_->next_step();
 }
 
-TracingCounters TracingAllocator::counters() const noexcept { return state_->counters(); }
+TracingCounters TracingAllocator::counters() const noexcept {
+  return state_ ? state_->counters() : TracingCounters{};
+}
 
 TracingReport TracingAllocator::report() const {
-  refuse_fork(*world_);
+  require_state(world_, "TracingAllocator", "tracing");
+  WorldAccess::state(*world_).refuse_fork("tracing");
   return control_call("tracing", [&] {
     TracingReport report = state_->report();
     report.rank = world_->rank();

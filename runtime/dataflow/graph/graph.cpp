@@ -139,7 +139,7 @@ TensorId Graph::add(std::string_view definition, std::vector<TensorId> inputs,
                     Attributes attributes, std::string name) {
   return control_call("graph", [&] {
     Node node;
-    node.definition = definitions_->find(definition);
+    node.definition = definitions().find(definition);
     if (node.definition == nullptr)
       throw_error(Code::bad_argument, "graph",
                   name.empty()
@@ -179,7 +179,7 @@ NodeId Graph::fetch(TensorId tensor, std::string name, Placement placement) {
   return control_call("graph", [&] {
     check_tensor(tensor, "fetch '" + name + "'");
     Node fetch;
-    fetch.definition = definitions_->find("weft.Fetch");
+    fetch.definition = definitions().find("weft.Fetch");
     fetch.name = std::move(name);
     fetch.inputs = {tensor};
     fetch.placement = placement.rank >= 0 ? placement : node(tensor.node).placement;

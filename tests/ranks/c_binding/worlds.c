@@ -167,7 +167,18 @@ static void body(weft_world* world, int rank, int size) {
   check_groups(world, rank, size);
   check_report(world, rank);
   meet(world); /* a rank that left would not be alive to the others */
+  const int64_t dims[] = {4};
+  const weft_slot_spec spec = {
+      .name = "kept", .dtype = WEFT_DTYPE_F32, .dims = dims, .ndims = 1, .depth = 1};
+  weft_slot* slot = NULL;
+  weft_arrival* arrival = NULL;
+  require(weft_slot_expose(world, &spec, &slot), "expose");
   require(weft_world_leave(world, kSeconds), "leave, and keep the world");
+  expect_error(weft_slot_wait(slot, kSeconds, &arrival), WEFT_CODE_CLOSED, "has left the job",
+               "a handle of a world that has left is closed");
+  expect_error(weft_slot_expose(world, &spec, &slot), WEFT_CODE_CLOSED, "has left the job",
+               "a world that has left exposes nothing");
+  require(weft_slot_close(slot), "a handle of a world that has left is freed");
 }
 
 int main(int argc, char** argv) { return run_job(argc, argv, body); }

@@ -60,8 +60,8 @@ def control_calls(header):
             continue
         if re.match(r"(using|friend|template|static_assert|typedef)\b", text) or "operator" in text or "~" in text:
             continue
-        if not classes and "WEFT_API" not in text:
-            continue
+        if not classes and ("WEFT_API" not in text or text.startswith("[[noreturn")):
+            continue  # not public, or the throwing itself
         name = re.search(r"(\w+)\s*\(", text).group(1)
         if classes and classes[-1] in VALUES or not classes and name in DESCRIBERS:
             continue

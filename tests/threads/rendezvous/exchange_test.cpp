@@ -75,8 +75,9 @@ TEST(RendezvousExchange, SaysWhetherATensorIsThereAndAsksForIt) {
       meeting.wait();
     }
     EXPECT_TRUE(rendezvous.ready(7, "w", 9)) << "there is no such rank";
-    if (world.rank() == 0) return;
+    if (world.rank() == 0) return meeting.wait();
     EXPECT_FALSE(rendezvous.ready(0, "w", 9));
+    meeting.wait();  // rank 0 leaves from here on
     EXPECT_TRUE(soon([&] { return rendezvous.ready(0, "w", 9); })) << "rank 0 has left";
     EXPECT_FALSE(rendezvous.recv(0, "w", 9).ok());
   });

@@ -10,7 +10,8 @@
  * Handles are opaque. The caller owns them and frees each once, by the function that its type
  * names. A handle is freed before the one that it was made from (arrivals and requests before their
  * slot, slots and all else before their world): a call that would break this order returns
- * WEFT_CODE_BAD_ARGUMENT and changes nothing. Tensors and groups may outlive their world.
+ * WEFT_CODE_BAD_ARGUMENT and changes nothing. Tensors and groups may outlive their world. After
+ * weft_world_leave, handles are still freed; other calls that need the job are WEFT_CODE_CLOSED.
  *
  * Structs that begin with `struct_size` may grow in later releases. The caller sets `struct_size`
  * to the struct's size. A field that an older program does not know has its default; one that an
