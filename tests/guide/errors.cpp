@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
 #include <weft/weft.hpp>
 
@@ -50,5 +51,24 @@ void mismatch(weft::World& world) {
     if (refused.code() == weft::Code::mismatch) std::printf("%s\n", refused.text().c_str());
   }
   group.run(weft::barrier()).or_throw();
+}
+// [end]
+
+// [any order]
+void any_order(weft::World& world) {
+  if (world.rank() != 0) return;
+  weft::Slot orphan;
+  weft::Tensor kept;
+  {
+    const std::string token(32, 'x');  // a world of one rank, beside the job's
+    weft::World alone =
+        weft::World::join({.rank = 0, .size = 1, .address = "127.0.0.1:29411", .token = token});
+    orphan = alone.expose({.name = "short-lived", .shape = {1}});
+    kept = alone.allocate(weft::DType::f32, {1});
+    kept.as<float>()[0] = 7.0F;
+  }  // the world goes first
+  std::printf("%s\n", orphan.wait().status().text().c_str());
+  std::printf("%s\n", weft::Slot().wait().status().text().c_str());
+  std::printf("the tensor still has %g\n", kept.as<float>()[0]);
 }
 // [end]

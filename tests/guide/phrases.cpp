@@ -99,6 +99,10 @@ void groups_of_ranks(weft::World& world) {
     weft::Collectives group = weft::Collectives::open(world, even);
     expect(group.size() == 2 && group.rank() == world.rank() / 2, "subset");
   }
+  const int colour = world.rank() / 2;
+  const int key = -world.rank();  // the higher rank first
+  weft::Group pair = world.group().split(colour, key).value();
+  expect(pair.size() == 2 && pair.rank() == (world.rank() % 2 == 1 ? 0 : 1), "split");
   weft::Group left = world.group().shrink().value();
   expect(left.size() == 4, "shrink");
   const std::vector<int> ranks{0, 1, 2, 3};
@@ -150,6 +154,10 @@ void one_sided(weft::World& world, weft::Collectives& group) {
   weft::Slot* const slots[] = {&slot};
   expect(world.wait_any(slots).value() == 0, "wait_any");
   expect(slot.wait().ok(), "the wait after wait_any");
+  weft::Plan begun = group.start(weft::all_reduce(y, Reduction::sum));
+  weft::Plan* const plans[] = {&begun};
+  expect(world.wait_any({.plans = plans}).value() == 0, "wait_any of plans");
+  begun.wait().or_throw();
 
   weft::PublishedSlot published = world.expose_published(
       {.name = "newest", .dtype = weft::DType::i64, .shape = {4}, .depth = 2});
@@ -169,6 +177,7 @@ void one_sided(weft::World& world, weft::Collectives& group) {
 
   const weft::Tensor matrix = world.allocate(weft::DType::i64, {4, 6});
   expect(matrix.slice(1, 2, 3).shape() == weft::Shape({4, 3}), "slice");
+  expect(matrix.reshape({2, 12}).shape() == weft::Shape({2, 12}), "reshape");
   const std::shared_ptr<void> memory = std::make_unique<std::array<std::int64_t, 4>>();
   const weft::Tensor adopted = world.adopt(memory, weft::DType::i64, {4});
   expect(adopted.data() == memory.get(), "adopt");

@@ -50,6 +50,9 @@ SAMPLES = [
     (r"wait: timeout: slot \"slow\": nothing came from rank 1 .*", 1),
     (r"attach: mismatch: slot \"four\": .*f32\[5\].*f32\[4\].*", 1),
     (r"put: mismatch: slot \"four\" of rank 0 .*f32\[5\].*f32\[4\].*", 1),
+    (r"wait: closed: .*", 1),
+    (r"wait: bad_argument: .*Slot.*", 1),
+    (r"the tensor still has 7", 1),
     (r"rank \d of 4 has run every phrase", 4),
     (r"rank \d has run every sample", 4),
 ]

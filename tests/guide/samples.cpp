@@ -10,9 +10,9 @@ int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   weft::World world = weft::World::join();
   if (world.size() != 4) return 2;
-  for (auto* const sample :
-       {&halo_exchange, &sum_over_ranks, &mean_by_a_plan, &groups, &messages, &dynamic_slot,
-        &published_slot, &rendezvous, &every_consistency, &sparse_rows, &timeouts, &mismatch})
+  for (auto* const sample : {&halo_exchange, &sum_over_ranks, &mean_by_a_plan, &groups, &messages,
+                             &dynamic_slot, &published_slot, &rendezvous, &every_consistency,
+                             &sparse_rows, &timeouts, &mismatch, &any_order})
     sample(world);
   checkpoints(world, argv[1]);
   phrases(world);

@@ -16,3 +16,4 @@ void sparse_rows(weft::World& world);
 void checkpoints(weft::World& world, const char* folder);
 void timeouts(weft::World& world);
 void mismatch(weft::World& world);
+void any_order(weft::World& world);
