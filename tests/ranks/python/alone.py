@@ -223,7 +223,7 @@ def loops_of_asyncio_are_freed():
         asyncio.run(step())
     gc.collect()
     expect(all(loop() is None for loop in loops), "a loop that has ended is freed")
-    expect_error(weft.BadArgument, "not a number", lambda: asyncio.run(never()), "a timeout that is no number")
+    expect_error(weft.BadArgument, "a timeout of nan seconds", lambda: asyncio.run(never()), "a timeout that is no number")
     world.leave(SECONDS)
 
 
