@@ -50,8 +50,8 @@ class WEFT_API Group {
   /// order on each, by one thread at a time. A member sends and receives about 2 log2 N messages.
   ///
   /// Errors: timeout (names a member that has not called it), peer_failed, peer_left, bad_argument
-  /// (a colour below -1; not a member), exhausted, closed (the world is gone, or the group is
-  /// empty), forked. After an error, which other members may not have seen, every member may call
+  /// (a colour below -1; not a member; the group is empty), exhausted, closed (the world is gone),
+  /// forked. After an error, which other members may not have seen, every member may call
   /// it again: one that comes late to a split that others have given up takes part in their next.
   Result<Group> split(int colour, int key = 0, Deadline deadline = {}) const noexcept;
 

@@ -69,13 +69,14 @@ std::shared_ptr<SignalState> ExposedSignals::expose(const std::string& name, std
 }
 
 void ExposedSignals::close(const SignalState& closing) noexcept {
+  closing.line().closed.store(1);
+  // A peer can write that word, so the table may have let go of it already.
   auto signal = this->signal(closing.id);
-  signal->line().closed.store(1);
   {
     const std::lock_guard lock(mutex_);
-    by_name_.erase(signal->name);
+    by_name_.erase(closing.name);
   }
-  local_.progress.post([this, signal = std::move(signal)] { release(signal); });
+  if (signal) local_.progress.post([this, signal = std::move(signal)] { release(signal); });
 }
 
 void ExposedSignals::release(const std::shared_ptr<SignalState>& signal) {

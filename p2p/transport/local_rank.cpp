@@ -112,7 +112,7 @@ Status LocalRank::refusal(const char* operation, std::string_view slot) const no
   if (!forked())
     return refuse(Code::closed, [&] {
       return ErrorDetail{.operation = operation,
-                         .message = fmt::format("rank {}'s world has left the job", rank),
+                         .message = "this rank has left the job",
                          .hint = "call this before World::leave() and before the World goes",
                          .rank = rank,
                          .slot = std::string(slot)};

@@ -27,6 +27,16 @@ int Group::place_of(int world_rank) const noexcept {
 std::uint32_t Group::epoch() const noexcept { return state_ ? state_->epoch : 0; }
 std::uint64_t Group::id() const noexcept { return state_ ? state_->id : 0; }
 
+namespace {
+
+Status without_world(const char* operation) noexcept {
+  return refuse(Code::closed, [&] {
+    return ErrorDetail{.operation = operation, .message = "the group's world is gone"};
+  });
+}
+
+}  // namespace
+
 Group Group::subset(std::span<const int> places) const {
   require_state(state_, "Group", "subset");
   return control_call("subset", [&]() -> Group {
@@ -53,21 +63,17 @@ Group Group::subset(std::span<const int> places) const {
 }
 
 Result<Group> Group::split(int colour, int key, Deadline deadline) const noexcept {
-  const auto membership = state_ ? state_->membership.lock() : nullptr;
-  if (membership) return detail::split(*membership, *state_, colour, key, deadline);
-  return weft::refuse(Code::closed, [&] {
-    return ErrorDetail{.operation = "split",
-                       .message = state_ ? "the group's world is gone" : "the group is empty"};
-  });
+  if (!state_) return empty_handle("Group", "split");
+  if (const auto membership = state_->membership.lock())
+    return detail::split(*membership, *state_, colour, key, deadline);
+  return without_world("split");
 }
 
 Result<Group> Group::shrink(Deadline deadline) const noexcept {
   if (!state_) return empty_handle("Group", "shrink");
-  const auto membership = state_->membership.lock();
-  if (membership) return membership->shrink(*state_, deadline);
-  return weft::refuse(Code::closed, [&] {
-    return ErrorDetail{.operation = "shrink", .message = "the group's world is gone"};
-  });
+  if (const auto membership = state_->membership.lock())
+    return membership->shrink(*state_, deadline);
+  return without_world("shrink");
 }
 
 }  // namespace weft

@@ -121,7 +121,7 @@ def bad_arrays_are_refused(job):
     expect_error(weft.BadArgument, "read-only", lambda: job.world.adopt(frozen), "adopting frozen memory")
     expect_error(weft.BadArgument, "read-only", lambda: job.world.expose(weft.SlotSpec("x", (4,)), frozen), "a frozen slot")
     messages.send(job.rank, 2, np.zeros(0, np.float32), SECONDS)
-    expect(messages.recv(job.rank, 2, np.zeros(0), SECONDS).bytes == 0, "a message may be empty")
+    expect(messages.recv(job.rank, 2, np.zeros(0, np.float32), SECONDS).bytes == 0, "a message may be empty")
     for shape in ((1,) * 9, "text", (-1,), (1 << 62, 8)):
         expect_error(weft.Error, "", lambda: job.world.array(shape), f"shape {shape}")
     for spec in (dict(depth=0), dict(depth=5000), dict(dtype="f8x"), dict(flow="none"), dict(placement="here"),

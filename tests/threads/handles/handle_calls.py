@@ -17,7 +17,7 @@ HANDLES = {"World", "Slot", "RemoteSlot", "Arrival", "Request", "PublishedSlot",
            "RemoteSignal", "Group", "Collectives", "Plan", "Messages", "MessageRequest", "Rendezvous",
            "ParameterServer", "Table", "SparseTable", "Publisher", "Publication", "Reader", "Executor",
            "VariableCheckpoints", "TableVariables", "TracingAllocator"}
-VALUES = {"Attributes", "Clock", "Compression", "Consistency", "Deadline", "Definition", "Definitions", "Error",
+VALUES = {"Attributes", "bf16", "Clock", "Compression", "Consistency", "Deadline", "Definition", "Definitions", "Error", "f16",
           "ErrorDetail", "ExecutorReport", "Graph", "Kernels", "Memory", "MemoryNeed", "Optimizer", "PartialShape",
           "ParameterView", "Received", "ReduceOp", "Result", "Schedule", "Shape", "Status", "Stream", "TableOptions",
           "Tag", "Tensor", "TensorId", "TensorType", "TracingReport",

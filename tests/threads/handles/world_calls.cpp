@@ -170,6 +170,8 @@ std::vector<HandleCall> calls_with_a_world() {
       {"Group::id()", Answer::is_quiet, [](H& h) { return neutral(h.group.id() == 0); }},
       {"Group::subset(places)", Answer::fails,
        [=](H& h) { return done(h.group.subset(std::array{0})); }},
+      {"Group::split(colour, key, deadline)", Answer::fails,
+       [](H& h) { return h.group.split(0, 0, at_once()).status(); }},
       {"Group::shrink(deadline)", Answer::fails,
        [](H& h) { return h.group.shrink(at_once()).status(); }},
   };
