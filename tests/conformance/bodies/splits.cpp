@@ -52,7 +52,7 @@ void leaves_out_ranks_without_a_colour(World& world) {
     check.equal(part.contains(left_out), world.size() == 1, "the rank without a colour");
   }
   check.ends(world.group().split(-2).status(), Code::bad_argument, "a colour below -1");
-  check.ends(Group().split(0).status(), Code::closed, "the empty group");
+  check.ends(Group().split(0).status(), Code::bad_argument, "the empty group");
   const std::vector<int> first{0};
   const Group alone = world.group().subset(first);
   if (world.rank() != 0)
