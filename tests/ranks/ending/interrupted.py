@@ -140,9 +140,13 @@ def status(pid):
     return json.loads(shown)["jobs"][0]["ranks"] if shown else []
 
 
+def trains(rank):
+    return any(table["worker"]["version"] > 0 for table in rank["tables"])
+
+
 def await_wait(waits, stopped):
-    """Once both have joined, stops one; returns when the other waits for it."""
-    until("the ranks have joined", 30, lambda: [rank["state"] for rank in status(waits)] == ["ALIVE"] * 2)
+    """Once both train, so that neither is still joining, stops one; returns when the other waits for it."""
+    until("the ranks train", 30, lambda: [trains(rank) for rank in status(waits)] == [True] * 2)
     os.kill(stopped, signal.SIGSTOP)
     until("one waits for the other", 10,
           lambda: any(rank["waits"] for rank in status(waits) if rank["pid"] == waits))  # fmt: skip
