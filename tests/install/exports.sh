@@ -19,8 +19,10 @@ complain() {
 # weft::World, weft::pslib::make_shard_map, ...: what stands behind WEFT_API, with its namespace.
 awk '
   /^namespace weft[a-z:]* \{/ { space = $2 }
+  /^namespace detail \{/ { outer = space; space = space "::detail" }
+  /^\}( |$)/ && outer != "" { space = outer; outer = "" }
   /^(class|struct) .*WEFT_API / { sub(/.*WEFT_API /, ""); print space "::" $1 }
-  /^WEFT_API / { sub(/\(.*/, ""); print space "::" $NF }
+  /^(\[\[.*\]\] )?WEFT_API / { sub(/\(.*/, ""); print space "::" $NF }
 ' "$source"/include/weft/*.hpp | sort -u >"$scratch/marked"
 # The types and functions that are declared without the mark.
 awk '
