@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 #include "base/control_call.hpp"
 #include "base/fail.hpp"
 #include "base/handle.hpp"
@@ -305,7 +307,8 @@ Executor& Executor::operator=(Executor&& other) noexcept {
 }
 Executor::~Executor() {
   // A fork has none of the threads that seem to wait here, nor the memory that is written here.
-  if (state_ && is_fork(state_->world)) new std::shared_ptr<State>(std::move(state_));
+  if (state_ && is_fork(state_->world))
+    new (std::nothrow) std::shared_ptr<State>(std::move(state_));
 }
 
 const Plan& Executor::plan() const noexcept { return state_ ? state_->plan : nothing<Plan>(); }

@@ -42,6 +42,7 @@ TEST(LogLines, ARankThatOthersGiveUpIsToldOnce) {
                             .with(Setting::fabric, "tcp")
                             .with(Setting::log_file, (folder.path() / "log.%r").string());
   run_on(2, config, [&](World& world) {
+    meeting.wait();  // a rank that still joins would be refused
     if (world.rank() == 0) world.declare_dead(1, "as the test says");
     if (world.rank() == 1) {
       EXPECT_TRUE(soon([&] { return !world.alive(std::array{0}).ok(); }));
