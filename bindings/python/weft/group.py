@@ -72,7 +72,7 @@ class Group:
 
     def split(self, colour: int | None, key: int = 0, timeout: float | None = None) -> Group:
         """The group of the members that give the same `colour`, from 0 on, ordered by `key` and then by their places
-        here. None: the empty group. Every member calls it."""
+        here. A member that gives None gets the empty group. Every member calls it."""
         number = lib.WEFT_NO_COLOUR if colour is None else colour
         seconds = _waits.seconds(timeout)
 

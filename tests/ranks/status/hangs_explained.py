@@ -1,4 +1,4 @@
-"""A job that hangs is explained by weft-status alone: who is late, and at which call.
+"""weft-status alone explains why a job hangs: it names the late rank, and the call.
 
 Usage: hangs_explained.py BIN-FOLDER PROGRAM HOW MPIRUN [FLAG ...]
 """
