@@ -8,12 +8,12 @@
 
 namespace weft {
 
-Status hinted_for(const Deadline& deadline, Status status) noexcept {
+Status hinted_failure(const Deadline& deadline, Status failure) noexcept {
   constexpr std::string_view kSetting = ": WEFT_TIMEOUT";  // behind "a longer deadline"
-  if (status.code() != Code::timeout || deadline.is_default()) return status;
-  const std::size_t at = status.detail().hint.find(kSetting);
-  if (at == std::string::npos) return status;
-  return altered(std::move(status),
+  if (failure.code() != Code::timeout || deadline.is_default()) return failure;
+  const std::size_t at = failure.detail().hint.find(kSetting);
+  if (at == std::string::npos) return failure;
+  return altered(std::move(failure),
                  [&](ErrorDetail& detail) { detail.hint.erase(at, kSetting.size()); });
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -30,6 +31,19 @@ struct WaitDetails {
   /// Cuts a text that is too long.
   void set_text(std::string_view text) noexcept;
   std::string_view text() const noexcept { return chars.data(); }
+};
+
+/// Room for the details of a wait, which are made when its thread sleeps. Until then nothing is
+/// written here: a std::optional would be cleared in every call.
+class WaitDetailsRoom {
+ public:
+  WaitDetailsRoom() noexcept {}
+  WaitDetails& make() noexcept { return *std::construct_at(&details_); }
+
+ private:
+  union {
+    WaitDetails details_;
+  };
 };
 
 /// The subject of a wait: the operation and the peer.

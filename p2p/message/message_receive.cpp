@@ -25,10 +25,10 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
     IncomingRing* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
       if (!ring->ready()) deadline = resolve(deadline);
-      std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+      stats::WaitDetailsRoom details;
       const WaitEnd end = local_.waiter.wait(
           [ring] { return ring->ready(); }, [ring] { return ring->peer().gone(); }, deadline,
-          [&] { return about_receive(details.emplace(), from, tag); });
+          [&] { return about_receive(details.make(), from, tag); });
       if (end == WaitEnd::ready) [[likely]] {
         Arrived* const arrived = ring->take();
         if (arrived != nullptr && tag.takes(arrived->tag)) [[likely]] {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
 #include "p2p/message/message_state.hpp"
 
@@ -16,9 +15,9 @@ p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline,
   constexpr std::chrono::microseconds kLook{200};
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const std::uint64_t since_ns = stats::ns_of(Clock::now());
-  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  stats::WaitDetailsRoom details;
   const auto about = [&] {
-    stats::WaitAbout wait = this->about(details.emplace(), what);
+    stats::WaitAbout wait = this->about(details.make(), what);
     wait.since_ns = since_ns;
     return wait;
   };

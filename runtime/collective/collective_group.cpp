@@ -199,10 +199,10 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
   };
   const auto is_broken = [this] { return broken(); };
   p2p::WaitEnd end = p2p::WaitEnd::timeout;
-  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  stats::WaitDetailsRoom details;
   std::uint64_t since_ns = 0;
   bool has_asked = false;
-  const auto about = [&] { return this->about(call, since_ns, has_asked, details.emplace()); };
+  const auto about = [&] { return this->about(call, since_ns, has_asked, details.make()); };
   if (sees_calls() || ended()) {
     end = local_.waiter.wait(ended, is_broken, deadline, about);
   } else {

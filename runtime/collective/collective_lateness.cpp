@@ -156,6 +156,8 @@ void CollectiveGroup::show_ended(const PlannedCall& call) noexcept {
   const std::size_t bytes = std::max(call.task.in_bytes, call.task.out_bytes);
   row_.edge.counters().transfers.add(1);
   row_.edge.counters().bytes_moved.add(bytes);
+  if (!local_.recorder.records_data()) [[likely]]
+    return;
   const int root = call.task.signature.root;
   local_.recorder.data({.event = stats::Event::collective,
                         .peer = root < 0 ? -1 : ranks_[static_cast<std::size_t>(root)],

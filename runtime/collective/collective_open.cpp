@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/group_id.hpp"
@@ -206,13 +205,13 @@ p2p::WaitEnd CollectiveTable::await_members(std::uint64_t id, std::span<const in
     return Clock::now() - left_at > kUnderWayStill;
   };
   const std::uint64_t since_ns = stats::ns_of(Clock::now());
-  std::optional<stats::WaitDetails> details;
+  stats::WaitDetailsRoom details;
   auto quiet = std::min<std::chrono::nanoseconds>(kQuietOpening, until.left() / 4);
   for (;; quiet *= 2) {
     const bool last = until.left() <= quiet;
     const p2p::WaitEnd end =
         local_.waiter.wait(met, lost, last ? until : Deadline::after(quiet),
-                           [&] { return about_opening(id, ranks, since_ns, details.emplace()); });
+                           [&] { return about_opening(id, ranks, since_ns, details.make()); });
     if (end != p2p::WaitEnd::timeout || last) return end;
     local_.progress.post([this, id] {
       std::vector<Letter> letters;

@@ -1,7 +1,6 @@
 // Waits for one of several handles.
 #include <fmt/format.h>
 
-#include <optional>
 
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
@@ -180,14 +179,15 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
   };
   if (!ready())
     for (std::size_t i = 0; i < all; ++i) with_end(i, [](auto&& end) { end.before_wait(); });
-  std::optional<stats::WaitDetails> details;  // none before the thread sleeps
+  stats::WaitDetailsRoom details;
   const p2p::WaitEnd end = local.waiter.wait(ready, broken, deadline, [&] {
     stats::WaitAbout about = ends.about;
     if (about.operation == stats::Operation::step) return about;
-    about.details = &details.emplace();
+    stats::WaitDetails& made = details.make();
+    about.details = &made;
     for (std::size_t i = 0; i < first_condition; ++i)
       if (const std::uint64_t slot = with_end(i, [](auto&& one) { return one.id(); });
-          slot != 0 && !details->await(slot) && about.more < 0xffff)
+          slot != 0 && !made.await(slot) && about.more < 0xffff)
         ++about.more;
     return about;
   });
