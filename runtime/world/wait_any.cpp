@@ -1,7 +1,6 @@
 // Waits for one of several handles.
 #include <fmt/format.h>
 
-
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
 #include "base/handle.hpp"
