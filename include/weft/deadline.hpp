@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <optional>
 
 #include "weft/api.hpp"
@@ -35,6 +36,15 @@ class Deadline {
     const Clock::time_point now = Clock::now();
     const bool is_beyond = span > Clock::time_point::max() - now;
     return Deadline(is_beyond ? Clock::time_point::max() : now + span);
+  }
+  /// The same for a span of coarser units, which may be longer than nanoseconds can count.
+  template <std::integral Rep, typename Period>
+  static Deadline after(std::chrono::duration<Rep, Period> span) noexcept {
+    using std::chrono::nanoseconds;
+    const std::chrono::duration<double> seconds(span);
+    if (seconds >= nanoseconds::max()) return after(nanoseconds::max());
+    if (seconds <= nanoseconds::min()) return after(nanoseconds::min());
+    return after(std::chrono::duration_cast<nanoseconds>(span));
   }
   /// The moment `when`.
   static Deadline at(Clock::time_point when) noexcept { return Deadline(when); }

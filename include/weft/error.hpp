@@ -136,7 +136,17 @@ class [[nodiscard]] Result {
   T* operator->() noexcept { return &value_; }
   const T* operator->() const noexcept { return &value_; }
 
-  /// Returns the value; throws Error with the status' detail unless ok().
+  /// Returns the value; throws Error with the status' detail unless ok(). A result that has a name
+  /// keeps the value, which is valid as long as the result. One that has none, or was moved from,
+  /// gives it to the caller.
+  T& value() & {
+    if (!ok()) status_.or_throw();
+    return value_;
+  }
+  const T& value() const& {
+    if (!ok()) status_.or_throw();
+    return value_;
+  }
   T value() && {
     if (!ok()) status_.or_throw();
     return std::move(value_);

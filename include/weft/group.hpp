@@ -38,8 +38,8 @@ class WEFT_API Group {
   std::uint64_t id() const noexcept;
 
   /// The group of the members at `places`, in this order. Each of these members must call it with
-  /// equal arguments. Sends no messages. Throws Error: bad_argument (no such place, or a place
-  /// given twice, an empty group), closed.
+  /// equal arguments. Sends no messages. Throws Error: bad_argument (no such place, a place given
+  /// twice, or this group is empty), closed.
   Group subset(std::span<const int> places) const;
 
   /// The colour of a rank that is to be in no group of a split().

@@ -69,7 +69,8 @@ struct Part {
   MemoryNeed memory;
 };
 
-/// The analysis' result. A value: later changes of the graph don't reach it.
+/// The analysis' result. A value: later changes of the graph don't reach it. Not weft::Plan, which
+/// is a collective: a program that uses both namespaces names one of the two in full.
 struct WEFT_API Plan {
   std::vector<Part> parts;  ///< by rank
   std::vector<Edge> edges;

@@ -1,12 +1,14 @@
 // World: a process as a rank of a job.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
@@ -55,8 +57,9 @@ struct WaitSet {
 /// "nothing ready", and their destruction is local. Tensors and Arrivals keep their memory. A
 /// handle that was default-constructed or moved from is empty. Calls of an empty handle that return
 /// a Status or a Result, and those that may throw, fail with Code::bad_argument and the handle's
-/// type; all others return 0, false, -1 for a rank, or something empty. After leave(), what needs
-/// this rank's memory alone (allocate(), adopt(), copy(), report()) goes on until the world goes.
+/// type; all others return 0, false, -1 for a rank, or something empty, but test() is true, as it
+/// is for an orphan: nothing is under way. After leave(), what needs this rank's memory alone
+/// (allocate(), adopt(), copy(), report()) goes on until the world goes.
 ///
 /// In a fork of the process, every call of the world and of objects made from it fails with
 /// Code::forked or returns "nothing ready", and destruction does nothing. Thread-safety: every
@@ -147,14 +150,21 @@ class WEFT_API World {
   /// writer_taken (names the rank that holds it), timeout (names slot and owner), peer_failed,
   /// peer_left, bad_argument.
   RemoteSlot attach(int owner, const SlotSpec& expected, Deadline deadline = {});
-  /// The same by name alone, with the spec that the owner declared.
-  RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
+  /// The same by name alone, with the spec that the owner declared. `name` is text: a list in
+  /// braces, attach(0, {.name = "x", .shape = {4}}), is a spec.
+  template <std::convertible_to<std::string_view> Name>
+  RemoteSlot attach(int owner, const Name& name, Deadline deadline = {}) {
+    return attach_by_name(owner, name, deadline);
+  }
   /// Attaches to a slot that `owner` publishes, to read it. Throws Error: as attach(), except
   /// writer_taken. A slot that a peer puts into is a mismatch.
   PublishedReader attach_published(int owner, const PublishedSpec& expected,
                                    Deadline deadline = {});
   /// The same, taking dtype, shape and the rest as the owner declared them.
-  PublishedReader attach_published(int owner, const std::string& name, Deadline deadline = {});
+  template <std::convertible_to<std::string_view> Name>
+  PublishedReader attach_published(int owner, const Name& name, Deadline deadline = {}) {
+    return attach_published_by_name(owner, name, deadline);
+  }
 
   /// Waits until one of `slots` has an arrival or can't get one any more (its wait() then says
   /// why), and returns its index. If several are ready, successive calls return each in turn. The
@@ -207,6 +217,8 @@ class WEFT_API World {
 
  private:
   friend struct WorldAccess;
+  RemoteSlot attach_by_name(int owner, std::string_view name, Deadline deadline);
+  PublishedReader attach_published_by_name(int owner, std::string_view name, Deadline deadline);
   Result<std::size_t> wait_any(const detail::AwaitedEnds& ends, Deadline deadline) noexcept;
   Status check(const WaitSet& set) const noexcept;
   explicit World(std::shared_ptr<detail::WorldState> state) noexcept;

@@ -199,7 +199,7 @@ RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline)
   });
 }
 
-RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) {
+RemoteSlot World::attach_by_name(int owner, std::string_view name, Deadline deadline) {
   require_usable(state_, "World", "attach");
   return control_call("attach", [&] {
     SlotSpec asked;
@@ -216,7 +216,8 @@ PublishedReader World::attach_published(int owner, const PublishedSpec& expected
   });
 }
 
-PublishedReader World::attach_published(int owner, const std::string& name, Deadline deadline) {
+PublishedReader World::attach_published_by_name(int owner, std::string_view name,
+                                                Deadline deadline) {
   require_usable(state_, "World", "attach");
   return control_call("attach", [&] {
     PublishedSpec asked;

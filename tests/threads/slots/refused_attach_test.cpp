@@ -4,6 +4,7 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/pattern.hpp"
@@ -236,6 +237,31 @@ TEST(Attach, ToASlotThatWasClosedLongAgoFindsItUnknown) {
     }
     meeting.wait();
   });
+}
+
+TEST(Attach, TakesASpecInBracesAndANameOfAnyText) {
+  Meeting meeting(2);
+  run_pair(
+      [&](World& world) {
+        const Slot slot = world.expose({.name = "in", .shape = {4}, .depth = 3});
+        const PublishedSlot published = world.expose_published({.name = "out", .shape = {2}});
+        meeting.wait();
+      },
+      [&](World& world) {
+        EXPECT_EQ(world.attach(0, {.name = "in", .shape = {4}, .depth = 3}).spec().depth, 3U);
+        const auto refused =
+            thrown_by([&] { (void)world.attach(0, {.name = "in", .shape = {5}}); });
+        EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
+        EXPECT_EQ(world.attach_published(0, {.name = "out", .shape = {2}}).owner(), 0);
+        // By name alone: what the owner declared.
+        const std::string name = "in";
+        EXPECT_EQ(world.attach(0, "in").spec().depth, 3U);
+        EXPECT_EQ(world.attach(0, name).spec().depth, 3U);
+        EXPECT_EQ(world.attach(0, std::string_view(name)).spec().depth, 3U);
+        EXPECT_EQ(world.attach(0, name.c_str()).spec().depth, 3U);
+        EXPECT_EQ(world.attach_published(0, "out").spec().shape, Shape{2});
+        meeting.wait();
+      });
 }
 
 TEST(Attach, ToARankOutOfRangeIsABadArgument) {

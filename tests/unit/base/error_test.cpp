@@ -5,6 +5,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "base/printable.hpp"
 #include "tests/unit/base/memory_shortage.hpp"
@@ -135,6 +137,21 @@ TEST(Result, IsAValueOrTheReasonWhyThereIsNone) {
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.code(), Code::mismatch);
   EXPECT_THROW(static_cast<void>(std::move(none).value()), Error);
+}
+
+TEST(Result, LendsTheValueOfOneThatHasAName) {
+  Result<std::string> text(std::string("four"));
+  text.value() += "ty";
+  EXPECT_EQ(text.value(), "fourty");
+  EXPECT_EQ(&text.value(), &*text);
+  const Result<std::unique_ptr<int>> fixed(std::make_unique<int>(4));
+  EXPECT_EQ(*fixed.value(), 4);
+  EXPECT_EQ(&fixed.value(), &*fixed);
+  static_assert(std::is_same_v<decltype(Result<int>(4).value()), int>, "nothing dangles");
+
+  Result<int> none{Status(attach_mismatch())};
+  EXPECT_THROW(static_cast<void>(none.value()), Error);
+  EXPECT_THROW(static_cast<void>(std::as_const(none).value()), Error);
 }
 
 }  // namespace

@@ -55,7 +55,11 @@ TEST(DeadlineTest, AtAnyMomentHasTheTimeLeftThatItSays) {
     EXPECT_LT(past.left(), 0ns);
   }
   EXPECT_EQ(Deadline::at(Point::min()).left(), nanoseconds::min());
-  for (const Deadline late : {Deadline::at(Point::max()), Deadline::after(nanoseconds::max())}) {
+  EXPECT_TRUE(Deadline::after(std::chrono::hours::min()).passed());
+  for (const Deadline late :
+       {Deadline::at(Point::max()), Deadline::after(nanoseconds::max()),
+        Deadline::after(std::chrono::seconds::max()), Deadline::after(std::chrono::hours::max()),
+        Deadline::after(std::chrono::hours(100'000'000))}) {
     EXPECT_FALSE(late.passed());
     EXPECT_GT(late.left(), 24h * 365);
   }
