@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/os/process_state.hpp"
@@ -36,6 +37,7 @@ Health::Health(const Config& config, p2p::LocalRank& local, p2p::Mesh& mesh, Mem
       mesh_(mesh),
       membership_(membership),
       patience_(config.time(Setting::dead_after)),
+      silence_(static_cast<std::size_t>(local.size), PeerHealth::alive),
       given_up_by_(static_cast<std::size_t>(local.size)) {
   local_.liveness = this;
 }
@@ -75,9 +77,12 @@ bool Health::look_at(Neighbour& neighbour) {
   const os::ProcessState state = os::process_state(mesh_.peer(rank).address.pid);
   const bool traced = state == os::ProcessState::traced;
   if (state != os::ProcessState::stopped) neighbour.periods = 0;
+  neighbour.stands_still = traced || state == os::ProcessState::stopped;
   if (!traced && state != os::ProcessState::stopped) {
     if (--neighbour.remembered <= 0) neighbour.was.clear();
-    show(rank, PeerHealth::alive, neighbour.was);
+    // A silent one is shown by is_dead().
+    if (silence_[static_cast<std::size_t>(rank)] == PeerHealth::alive)
+      show(rank, PeerHealth::alive, neighbour.was);
     return true;
   }
   if (neighbour.remembered <= 0) tell_others_of(rank);
@@ -114,6 +119,10 @@ void Health::on_message(std::span<const std::byte> bytes) {
 bool Health::is_dead(int rank, nanoseconds silence) {
   const PeerHealth health = patience_.of_silent(silence);
   if (health == PeerHealth::dead) return true;
+  silence_[static_cast<std::size_t>(rank)] = health;
+  // The kernel knows why a process of this host is silent: what it says stays.
+  const auto stands_still = [rank](const Neighbour& n) { return n.rank == rank && n.stands_still; };
+  if (std::ranges::any_of(neighbours_, stands_still)) return false;
   show(rank, health, health == PeerHealth::alive ? "" : "silent for " + seconds(silence));
   return false;
 }

@@ -45,10 +45,11 @@ class Health final : public p2p::Liveness {
   /// Another process of this host.
   struct Neighbour {
     int rank;
-    int periods = 0;        ///< number of periods for which it has been stopped
-    std::uint64_t ran = 0;  ///< os::time_run() at the last check that found it stopped
-    int remembered = 0;     ///< periods for which the rank is still watched and `was` is kept
-    std::string was{};      ///< its condition when it was last found not running
+    int periods = 0;            ///< number of periods for which it has been stopped
+    std::uint64_t ran = 0;      ///< os::time_run() at the last check that found it stopped
+    int remembered = 0;         ///< periods for which the rank is still watched and `was` is kept
+    std::string was{};          ///< its condition when it was last found not running
+    bool stands_still = false;  ///< when it was last looked at
   };
 
   void look(std::uint64_t expired);
@@ -62,6 +63,7 @@ class Health final : public p2p::Liveness {
   Membership& membership_;
   const Patience patience_;
   std::vector<Neighbour> neighbours_;  ///< of this host, in cyclic order after this rank
+  std::vector<PeerHealth> silence_;    ///< by rank: what its silence alone says
   std::vector<bool> given_up_by_;      ///< ranks that have declared this one dead
   std::unique_ptr<p2p::Timer> timer_;
 };
