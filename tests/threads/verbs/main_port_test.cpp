@@ -226,6 +226,53 @@ TEST(AFailedMainPort, SpeaksForThoseLostBefore) {
   });
 }
 
+/// A link that has come back takes small puts before the peer has said that it is ready for shares,
+/// too. Without another link a large tensor waits for that.
+TEST(AFailedMainPort, LeavesSharesToALinkOnlyOnceThePeerIsReady) {
+  const auto spec = [](const char* name, std::int64_t bytes) {
+    return SlotSpec{.name = name, .dtype = DType::u8, .shape = {bytes}, .depth = 4};
+  };
+  FailoverJob job(2);
+  // Rank 1 never hears that rank 0 is ready for link 0 again, nor that it uses it: it hears once
+  // more that the link was lost before.
+  change_words(job.network, [](p2p::verbs::LinkMessage& message) {
+    using Type = p2p::verbs::LinkMessage::Type;
+    if (message.link != 0 || (message.type != Type::ready && message.type != Type::resumed)) return;
+    message.type = Type::down;
+    message.generation -= 1;
+  });
+  job.run([&](World& world) {
+    if (world.rank() == 0) {
+      Slot small = world.expose(spec("small", 40));
+      Slot large = world.expose(spec("large", 6 * kMiB));
+      job.meeting.wait();
+      EXPECT_TRUE(holds(small.wait().value().tensor(), pattern_of(1, 0, 1)));
+      job.meeting.wait();
+      EXPECT_FALSE(large.ready());
+      return job.meeting.wait();
+    }
+    RemoteSlot small = world.attach(0, spec("small", 40));
+    RemoteSlot large = world.attach(0, spec("large", 6 * kMiB));
+    const Tensor tensor = world.allocate(DType::u8, {6 * kMiB});
+    const Tensor source = world.allocate(DType::u8, {40});
+    fill(source, pattern_of(1, 0, 1));
+    job.meeting.wait();
+    job.network.set_nic_port(0, "fake0", false);
+    EXPECT_TRUE(soon([&] { return job.have_lost(1); }, seconds(10)));
+    job.network.set_nic_port(0, "fake0", true);
+    EXPECT_TRUE(soon([&] { return job.path(0).rails_back == 1; }, seconds(10)));
+    EXPECT_EQ(job.path(1).rails_back, 0U);
+    job.network.set_nic_port(0, "fake1", false);
+    EXPECT_TRUE(soon([&] { return job.have_lost(2); }, seconds(10)));
+    small.put(source, Until::delivered).wait().or_throw();
+    Request put = large.put(tensor, Until::delivered);
+    EXPECT_EQ(put.wait(Deadline::after(milliseconds(500))).code(), Code::timeout);
+    job.meeting.wait();
+    EXPECT_EQ(put.cancel().code(), Code::cancelled);
+    job.meeting.wait();
+  });
+}
+
 /// Puts into rank 0's slot until a put fails, and calls `after` with the number of each. Returns
 /// how the last one ended.
 Status put_until_the_end(World& world, const SlotSpec& spec,
