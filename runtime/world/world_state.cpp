@@ -127,13 +127,14 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   }
   local.progress.start();
   try {
+    // Before ranks meet: one that is interrupted while it joins tells those that it has met.
+    if (thread_) watch_end(config.flag(Setting::sigterm));
     join(config.warnings(), Deadline::after(config.time(Setting::init_timeout).value()));
     check_required(config);
     read_choices(config);
-    if (thread_) watch_end(config.flag(Setting::sigterm));
   } catch (...) {
     mesh.announce_leave();
-    local.progress.run([] {});
+    local.progress.run([this] { process_end_.reset(); });
     local.progress.stop();
     throw;
   }
@@ -330,6 +331,7 @@ void WorldState::before_sleep() {
     p2p::full_barrier();
   local.waiter.poll_once();
   slots.serve_pending();
+  messages.unseen().serve();
   rendezvous.serve();
   // Checked after the bell is armed: an event after the user's last poll now rings the bell.
   if (user && local.waiter.has_silent()) {

@@ -1,9 +1,10 @@
 """Ctrl-C ends whatever waits within 0.2 s: tools by the signal and without a word, ranks with their usual end. Nothing
 is left behind.
 
-Usage: interrupted.py BIN-FOLDER WAITING EXAMPLE MPIRUN [FLAG ...]
+Usage: interrupted.py BIN-FOLDER WAITING EXAMPLE NO_MEETING MPIRUN [FLAG ...]
 
-WAITING: a program whose even ranks wait. EXAMPLE: one that takes --steps.
+WAITING: a program whose even ranks wait. EXAMPLE: one that takes --steps. NO_MEETING: a library that keeps the rank into
+which it is preloaded from meeting the others.
 """
 
 import fcntl
@@ -20,7 +21,7 @@ from jobs import expect, expect_nothing_left, free_port, job, joined, running, u
 from traces import Traces, alive, enter_room, is_given, processes
 
 LIMIT_S = 0.2
-BIN, WAITING, EXAMPLE, *MPIRUN = sys.argv[1:]
+BIN, WAITING, EXAMPLE, NO_MEETING, *MPIRUN = sys.argv[1:]
 
 late = []
 
@@ -103,6 +104,35 @@ def check_a_join(tmp):
     interrupt_tool(
         "weft-info --job", tool("weft-info"), "--job", stdout=subprocess.DEVNULL, env=without_launcher(alone)
     )
+    os.unlink(token)
+
+
+def check_a_join_of_three(tmp):
+    """Ranks 0 and 1 have met and wait for rank 2 in World::join; rank 0 is told how rank 1 ends."""
+    token, port, ranks = write_token(os.path.join(tmp, "token")), free_port(), []
+    for rank in range(3):
+        settings = {
+            "WEFT_RANK": str(rank),
+            "WEFT_SIZE": "3",
+            "WEFT_ADDR": f"127.0.0.1:{port}",
+            "WEFT_TOKEN_FILE": token,
+            "TMPDIR": tmp,
+        }
+        if rank == 2:
+            settings["LD_PRELOAD"] = NO_MEETING
+        ranks.append(subprocess.Popen([WAITING], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                      env=without_launcher(settings)))  # fmt: skip
+    try:
+        until("ranks 0 and 1 wait for rank 2", 30, lambda: [
+            [wait["peer"] for wait in rank["waits"] if wait["operation"] == "join"] for rank in status(ranks[0].pid)[:2]
+        ] == [[2], [2]])  # fmt: skip
+        interrupt(ranks[1], "a rank that joins")
+        said = ranks[0].communicate(timeout=20)[1]
+        expect(re.search(r"rank 1 .*was ended by SIGINT", said), f"rank 0 says not how rank 1 ended: {said}")
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
     os.unlink(token)
 
 
@@ -217,6 +247,7 @@ def main():
             launcher.send_signal(signal.SIGINT)
             launcher.communicate(timeout=20)
         check_a_join(tmp)
+        check_a_join_of_three(tmp)
         check_ranks_without_a_launcher(tmp)
         check_ranks(tmp)
         if os.path.exists(tool("weft-bench")):
