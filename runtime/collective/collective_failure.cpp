@@ -16,6 +16,12 @@ namespace {
 /// How long a rank that gives up waits at most for the others to leave its tensors. A running
 /// member needs only the time to finish a piece; a stopped process never leaves.
 constexpr std::chrono::seconds kPatience{1};
+/// The same for a call whose deadline has passed: they had that long to finish.
+constexpr std::chrono::milliseconds kLatePatience{50};
+
+Clock::time_point patience_for(const PlannedCall& call) noexcept {
+  return Clock::now() + (call.is_late ? std::chrono::nanoseconds(kLatePatience) : kPatience);
+}
 
 }  // namespace
 
@@ -239,19 +245,25 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.over()) return;
   const auto owner = acquire();
-  withdraw(call, Clock::now() + kPatience);
+  withdraw(call, patience_for(*call));
 }
 
 void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
                                Clock::time_point until) noexcept {
   if (!call->queued()) return;
+  const Status late = call->is_late ? this->late(*call) : Status();
   const Status why = weft::refuse(Code::cancelled, [&] {
-    return ErrorDetail{
+    ErrorDetail detail{
         .operation = name(call->task.kind()),
         .message = fmt::format("rank {} has given up {}, call {} of the group", local_.rank,
                                call->task.signature.text(), call->number),
         .hint = "wait for a plan before destroying it",
         .peer = local_.rank};
+    if (late.ok()) return detail;
+    detail.message += fmt::format(", when its deadline passed: {}", late.detail().message);
+    detail.hint =
+        "open the group again; a longer deadline, or a plan, which a timeout leaves alive";
+    return detail;
   });
   if (!failed()) tell_failure(why);
   fail(why);
@@ -261,7 +273,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
 void CollectiveGroup::close() noexcept {
   if (std::exchange(has_closed_, true) || local_.over()) return;
   const auto owner = acquire();
-  if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), Clock::now() + kPatience);
+  if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), patience_for(*queue_[0]));
   // A rank that sees this one leave must know why: the rank that found the failure may tell it
   // later.
   if (failed()) tell_failure(failure());

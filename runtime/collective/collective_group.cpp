@@ -111,6 +111,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
   call->mark = static_cast<std::uint32_t>(history_) | 1U;
   called.mark = call->mark;
   call->status = {};
+  call->is_late = false;
   call->awaited = 0;
   call->step = 0;
   call->pieces = 0;
@@ -222,7 +223,10 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
       end = local_.waiter.wait(ended, is_broken, until, about);
     }
   }
-  if (end == p2p::WaitEnd::timeout) return late(call);
+  if (end == p2p::WaitEnd::timeout) {
+    call.is_late = true;
+    return late(call);
+  }
   if (end == p2p::WaitEnd::broken) {
     break_off();
     give_up(deadline.is_default() ? patience() : std::min(deadline.when(), patience()));

@@ -77,6 +77,7 @@ struct PlannedCall {
   int step = 0;                  ///< completed steps of a call that goes in steps
   std::uint64_t started_ns = 0;  ///< for the record; 0: it is not recorded
   std::size_t pieces = 0;        ///< completed pieces of the call, or of its current step
+  bool is_late = false;          ///< a wait for it has ended by its deadline
   Status status{};
 
   bool under_way() const noexcept {

@@ -35,6 +35,12 @@ def seconds(timeout: float | None) -> float:
     return -1.0 if timeout is None else given(timeout)
 
 
+def before_end(timeout: float | None, default: float) -> float:
+    """A timeout of `timeout` without the time that a call takes to end its group, as Collectives::run in C++ has it."""
+    total = default if timeout is None else given(timeout)
+    return total - min(0.05, total / 8)
+
+
 def in_parts(call: Callable[[float], Any], timeout: float | None, default: float) -> int:
     """Calls `call(seconds)` until it returns another code than a timeout's, or `timeout` has passed; None stands for
     `default`. `call` must be one that a timeout leaves as it was."""
