@@ -49,7 +49,8 @@ struct MessageOperation;
 }  // namespace detail
 
 /// One isend() or irecv(). Destroying it cancels a receive that no message has matched; any other
-/// operation continues on its own and keeps its tensor's handle until it has ended. A
+/// operation continues on its own and keeps its tensor's handle until it has ended. A failure by
+/// this rank's own doing (mismatch and the like) that no call looks at is logged after a second. A
 /// default-constructed request has ended well, without a message. In one that outlives its world,
 /// an operation that was under way is Code::closed. Thread-safety: as the Messages that made it.
 class [[nodiscard]] WEFT_API MessageRequest {
@@ -91,6 +92,8 @@ class [[nodiscard]] WEFT_API MessageRequest {
     if (operation_ != nullptr) abandon();
   }
   void abandon() noexcept;
+  /// The application looks at the outcome of an operation that has ended.
+  void look() const noexcept;
   /// Whether the world has gone, and the operation with it.
   bool orphaned() noexcept;
 

@@ -107,9 +107,11 @@ namespace detail {
 class RendezvousState;
 }
 
-/// Receiver-driven exchange of tensors by (key, step) between any two ranks. Offer and request may
-/// come in either order. A tensor of known dtype and shape costs one request and one write into the
-/// result tensor: no copy, no other message. A new or changed shape costs one more round trip.
+/// Receiver-driven exchange of tensors by (key, step) between any two ranks of those that open it.
+/// All of them must call open(), also one that will neither send nor receive: open it for a Group
+/// to leave ranks out. Offer and request may come in either order. A tensor of known dtype and
+/// shape costs one request and one write into the result tensor: no copy, no other message. A new
+/// or changed shape costs one more round trip.
 ///
 /// Requests are answered by any thread that is inside one of these calls, otherwise by the rank's
 /// progress thread, so the application may compute meanwhile. Every call in a fork of the process
@@ -122,13 +124,15 @@ class RendezvousState;
 class WEFT_API Rendezvous {
  public:
   /// Opens the exchange between all ranks of the world, each of which must call it with the same
-  /// `name` and `message_bytes`. A name may be opened again once every rank has destroyed the
-  /// former exchange; ensuring that is up to the ranks. Throws Error: bad_argument, duplicate_name,
-  /// mismatch, timeout (names a rank that has not opened it), peer_failed, peer_left, exhausted;
-  /// for RendezvousSpec::memory on a GPU also system, bad_config.
+  /// `name` and `message_bytes`, even if it has no tensor to exchange. A name may be opened again
+  /// once every rank has destroyed the former exchange; ensuring that is up to the ranks. Throws
+  /// Error: bad_argument, duplicate_name, mismatch, timeout (names a rank that has not opened it),
+  /// peer_failed, peer_left, exhausted; for RendezvousSpec::memory on a GPU also system,
+  /// bad_config.
   static Rendezvous open(World& world, const RendezvousSpec& spec = {}, Deadline deadline = {});
-  /// Opens the exchange between the members of `group`, this rank among them: for example the
-  /// survivors after Group::shrink(). In calls, other ranks are Code::bad_argument. Groups have
+  /// Opens the exchange between the members of `group`, this rank among them: the ranks that have a
+  /// part in it (World::group().subset(places), which sends no message), or the survivors after
+  /// Group::shrink(). In calls, other ranks are Code::bad_argument. Groups have
   /// separate exchanges, even under equal names.
   static Rendezvous open(World& world, const Group& group, const RendezvousSpec& spec = {},
                          Deadline deadline = {});

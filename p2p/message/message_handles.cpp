@@ -11,8 +11,13 @@ bool MessageRequest::orphaned() noexcept {
   if (is_alive(life_, mark_) && (!state_->over() || state_->forked())) [[likely]]
     return false;
   operation_ = nullptr;
-  status_ = orphaned_handle("MessageRequest", "wait", "World");
+  const bool has_left = is_alive(life_, mark_);
+  status_ = has_left ? state_->refusal("wait") : orphaned_handle("MessageRequest", "wait", "World");
   return true;
+}
+void MessageRequest::look() const noexcept {
+  if (!status_.ok() && state_ != nullptr && is_alive(life_, mark_) && !state_->over())
+    state_->unseen().look_at(status_);
 }
 void MessageRequest::abandon() noexcept {
   if (orphaned() || state_->over()) return;
@@ -20,13 +25,17 @@ void MessageRequest::abandon() noexcept {
   state_->abandon(*std::exchange(operation_, nullptr));
 }
 bool MessageRequest::test() noexcept {
-  if (operation_ == nullptr || orphaned()) return true;
+  if (operation_ == nullptr || orphaned()) {
+    look();
+    return true;
+  }
   if (state_->over()) return false;
   const auto owner = state_->acquire();
   return state_->test(*this);
 }
 Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
   if (operation_ == nullptr || orphaned()) {
+    look();
     if (!status_.ok()) return status_;
     return info_;
   }
@@ -35,7 +44,10 @@ Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
   return hinted_for(deadline, state_->wait(*this, deadline));
 }
 Status MessageRequest::cancel() noexcept {
-  if (operation_ == nullptr || orphaned()) return status_;
+  if (operation_ == nullptr || orphaned()) {
+    look();
+    return status_;
+  }
   if (state_->over()) return state_->refusal("cancel");
   const auto owner = state_->acquire();
   return state_->cancel(*this);

@@ -15,6 +15,9 @@ using Stage = MessageOperation::Stage;
 
 namespace {
 
+/// A peer that ends its path in order, or dies, is known to be gone by then.
+constexpr std::chrono::seconds kUntilKnown{1};
+
 void clear(p2p::Reading* reading) noexcept {
   if (reading == nullptr) return;
   reading->landing = {};
@@ -34,13 +37,14 @@ void MessageState::accept(IncomingRing& ring, Arrived& arrived,
   receive.ring = &ring;
   receive.arrived = &arrived;
   receive.started = false;
+  receive.broken = {};
   receive.stage = Stage::reading;
   readings_.add(receive);
   read(receive);
 }
 
 void MessageState::go_on_reading() noexcept {
-  awaits_chunk_ = false;
+  awaits_news_ = false;
   for (MessageOperation* receive = readings_.first(); receive != nullptr;) {
     MessageOperation* const next = receive->next;
     read(*receive);
@@ -59,11 +63,15 @@ void MessageState::read(MessageOperation& receive) noexcept {
     }
     if (!receive.started) return;
   }
+  if (!receive.broken.ok()) return end_broken(receive);
   std::optional<Status> outcome = receive.reading->get.poll();
   if (!outcome) return;
   const std::size_t bytes = receive.arrived->bytes;
-  if (!outcome->ok())
-    return end_reading(receive, mesh_.disconnected(receive.ring->peer().rank, *outcome, {}));
+  if (!outcome->ok()) {
+    receive.broken = std::move(*outcome);
+    receive.known_by = Deadline::after(kUntilKnown);
+    return end_broken(receive);
+  }
   p2p::EdgeCounters& counters = receive.ring->counters();
   if (receive.reading->landing) {
     std::memcpy(receive.tensor.data(), receive.reading->landing.data(), bytes);
@@ -75,6 +83,20 @@ void MessageState::read(MessageOperation& receive) noexcept {
   local_.recorder.data(stats::Event::received, receive.ring->peer().rank, receive.ring->number(),
                        receive.arrived->sequence, bytes);
   end_reading(receive, {});
+}
+
+/// The path often tells that it has ended before the mesh knows of the peer's last word. Nothing
+/// waits for that here: the receive stays as it is until then.
+void MessageState::end_broken(MessageOperation& receive) noexcept {
+  const p2p::Peer& peer = receive.ring->peer();
+  const Code code = receive.broken.code();
+  const bool is_of_the_path =
+      code == Code::path_failed || code == Code::peer_failed || code == Code::peer_left;
+  if (is_of_the_path && !peer.gone() && !receive.known_by.passed()) {
+    awaits_news_ = true;
+    return;
+  }
+  end_reading(receive, mesh_.disconnected(peer.rank, receive.broken, Deadline::at({})));
 }
 
 /// Returns the error if the read failed; nullopt if the read has started or the peer's chunk is not
@@ -122,7 +144,7 @@ std::optional<Result<p2p::RemoteMemory>> MessageState::find_offered(
   Result<p2p::RemoteMemory> found = peer.channel->resolve(ref);
   if (found.ok() || found.code() != Code::unreachable) return found;
   if (was_gone) return gone("recv", peer.rank);
-  awaits_chunk_ = true;
+  awaits_news_ = true;
   local_.progress.help();
   return std::nullopt;
 }
@@ -138,7 +160,7 @@ void MessageState::end_reading(MessageOperation& receive, Status status) noexcep
 
 void MessageState::put_back(MessageOperation& receive) noexcept {
   readings_.remove(receive);
-  if (readings_.empty()) awaits_chunk_ = false;
+  if (readings_.empty()) awaits_news_ = false;
   if (receive.started) {
     receive.reading->tensor = receive.tensor;
     if (!receive.reading->get.cancel()) local_.strays.keep(std::move(receive.reading), 0);

@@ -48,7 +48,7 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
 Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const Tensor& into,
                                                Deadline deadline) noexcept {
   if (into.memory().is_gpu()) return recv_to_gpu(from, tag, into, resolve(deadline));
-  MessageRequest request = irecv(from, tag, into);
+  MessageRequest request = start_receive(from, tag, into);
   Result<MessageInfo> result = wait(request, deadline);
   if (request.operation_ == nullptr) return result;
   // The deadline has passed. Poll once more: a message may have come just now.
@@ -85,6 +85,10 @@ Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arri
 }
 
 MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into) noexcept {
+  return watched(start_receive(from, tag, into));
+}
+
+MessageRequest MessageState::start_receive(int from, const Tag& tag, const Tensor& into) noexcept {
   if (into.memory().is_gpu()) [[unlikely]]
     return irecv_to_gpu(from, tag, into);
   MessageRequest request;

@@ -38,7 +38,7 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
 }
 
 MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
-  return isend_until(to, tag, tensor, {});
+  return watched(isend_until(to, tag, tensor, {}));
 }
 
 MessageRequest MessageState::isend_until(int to, std::uint64_t tag, const Tensor& tensor,

@@ -29,6 +29,7 @@ constexpr int kMostRounds = 256;
 MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
     : local_(local),
       mesh_(mesh),
+      unseen_(local),
       outgoing_at_(new std::atomic<OutgoingRing*>[static_cast<std::size_t>(local.size)] {}),
       incoming_at_(new std::atomic<IncomingRing*>[static_cast<std::size_t>(local.size)] {}),
       posted_(local.size) {
@@ -38,6 +39,7 @@ MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
 void MessageState::end() noexcept {
   if (std::exchange(has_ended_, true)) return;
   life_.end();
+  unseen_.finish();
   local_.waiter.progress_registry().acquire(*this);
   local_.waiter.progress_registry().dismiss(*this);
   while (MessageOperation* const receive = readings_.first()) put_back(*receive);
@@ -179,6 +181,8 @@ MessageOperation& MessageState::take_operation(int peer, const Tag& tag, const T
 void MessageState::end(MessageOperation& operation) noexcept {
   if (operation.on_gpu.bytes() != 0 && begin_copy(operation)) [[unlikely]]
     return;
+  if (!operation.status.ok()) [[unlikely]]
+    operation.status = unseen_.keep(operation.status);
   operation.stage = Stage::ended;
   operation.tensor = {};
   if (operation.staged) operation.staged = {};
@@ -194,23 +198,41 @@ Result<MessageInfo> MessageState::finish(MessageOperation& operation) noexcept {
   Status status = std::move(operation.status);
   const MessageInfo info = operation.info;
   give_back(operation);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    unseen_.look_at(status);
+    return status;
+  }
   return info;
+}
+
+MessageRequest MessageState::watched(MessageRequest request) noexcept {
+  if (request.operation_ != nullptr || request.status_.ok()) [[likely]]
+    return request;
+  request.status_ = unseen_.keep(request.status_);
+  request.state_ = this;
+  request.life_ = life_.word();
+  request.mark_ = life_.mark();
+  return request;
 }
 
 bool MessageState::test(const MessageRequest& request) noexcept {
   const MessageOperation* const operation = request.operation_;
-  if (operation == nullptr || operation->stage == Stage::ended) return true;
-  local_.waiter.poll_and_progress();
-  progress();
-  return operation->stage == Stage::ended;
+  if (operation == nullptr) return true;
+  if (operation->stage != Stage::ended) {
+    local_.waiter.poll_and_progress();
+    progress();
+    if (operation->stage != Stage::ended) return false;
+  }
+  unseen_.look_at(operation->status);
+  return true;
 }
 
 Result<MessageInfo> MessageState::wait(MessageRequest& request, Deadline deadline) noexcept {
   MessageOperation* const operation = request.operation_;
   if (operation == nullptr) {
-    if (!request.status_.ok()) return request.status_;
-    return request.info_;
+    if (request.status_.ok()) return request.info_;
+    unseen_.look_at(request.status_);
+    return request.status_;
   }
   const auto ended = [operation] { return operation->stage == Stage::ended; };
   if (!ended() && wait_until(ended, deadline, *operation) != WaitEnd::ready)

@@ -17,6 +17,7 @@
 #include "p2p/message/incoming_ring.hpp"
 #include "p2p/message/outgoing_ring.hpp"
 #include "p2p/message/posted.hpp"
+#include "p2p/message/unseen_failures.hpp"
 #include "p2p/progress/progress_registry.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "weft/message.hpp"
@@ -53,6 +54,7 @@ class MessageState final : public p2p::Progressable {
     request.status_ = std::move(why);
     return request;
   }
+  p2p::message::UnseenFailures& unseen() noexcept { return unseen_; }
   bool test(const MessageRequest& request) noexcept;
   Result<MessageInfo> wait(MessageRequest& request, Deadline deadline) noexcept;
   Status cancel(MessageRequest& request) noexcept;
@@ -70,9 +72,6 @@ class MessageState final : public p2p::Progressable {
 
   // Any waiting thread, while no application thread holds acquire().
   p2p::ProgressResult progress(bool may_block) noexcept override;
-  bool busy() const noexcept {
-    return !busy_.empty() || !posted_.empty() || !readings_.empty() || !copies_.empty();
-  }
 
   // Progress thread.
   static bool understands(p2p::MessageType type) noexcept {
@@ -81,6 +80,7 @@ class MessageState final : public p2p::Progressable {
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
 
  private:
+  friend class p2p::ScopedOwner<MessageState>;
   using IncomingRing = p2p::message::IncomingRing;
   using OutgoingRing = p2p::message::OutgoingRing;
   using Arrived = p2p::message::Arrived;
@@ -88,6 +88,13 @@ class MessageState final : public p2p::Progressable {
     IncomingRing* ring = nullptr;
     Arrived* arrived = nullptr;
   };
+
+  bool busy() const noexcept {
+    return !busy_.empty() || !posted_.empty() || !readings_.empty() || !copies_.empty();
+  }
+  /// `request`, which isend() or irecv() returns: if it has failed, that is told unless the
+  /// application looks at it.
+  MessageRequest watched(MessageRequest request) noexcept;
 
   // Sending (message_send.cpp).
   OutgoingRing* outgoing_at(int rank) const noexcept {
@@ -121,6 +128,7 @@ class MessageState final : public p2p::Progressable {
   IncomingRing* incoming_at(int rank) const noexcept {
     return incoming_at_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
+  MessageRequest start_receive(int from, const Tag& tag, const Tensor& into) noexcept;
   Result<MessageInfo> recv_in_turn(int from, const Tag& tag, const Tensor& into,
                                    Deadline deadline) noexcept;
   bool take(IncomingRing& ring) noexcept;
@@ -152,6 +160,7 @@ class MessageState final : public p2p::Progressable {
   std::optional<Result<p2p::RemoteMemory>> find_offered(IncomingRing& ring,
                                                         const Arrived& arrived) noexcept;
   void end_reading(MessageOperation& receive, Status status) noexcept;
+  void end_broken(MessageOperation& receive) noexcept;
   /// Undoes accept(): the receive takes nothing, and the message is the next of its ring again.
   void put_back(MessageOperation& receive) noexcept;
   /// The reason why no more messages will come from `from`; ok if more may come.
@@ -185,7 +194,7 @@ class MessageState final : public p2p::Progressable {
   void end(MessageOperation& operation) noexcept;
   void give_back(MessageOperation& operation) noexcept;
   /// Whether something under way will end without ringing the doorbell.
-  bool awaits_in_silence() const noexcept { return held_up_ || awaits_chunk_ || !copies_.empty(); }
+  bool awaits_in_silence() const noexcept { return held_up_ || awaits_news_ || !copies_.empty(); }
   /// The operation's outcome; returns the operation to the free list.
   Result<MessageInfo> finish(MessageOperation& operation) noexcept;
   Status late(const MessageOperation& operation) const noexcept;
@@ -212,6 +221,7 @@ class MessageState final : public p2p::Progressable {
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
   Life life_;  ///< of all, for requests
+  p2p::message::UnseenFailures unseen_;
   bool has_ended_ = false;
   std::unique_ptr<std::atomic<OutgoingRing*>[]> outgoing_at_;  ///< by rank
   std::unique_ptr<std::atomic<IncomingRing*>[]> incoming_at_;
@@ -223,7 +233,7 @@ class MessageState final : public p2p::Progressable {
   bool held_up_ = false;             ///< one of `busy_` waits for something that rings no doorbell
   p2p::message::PostedTable posted_;
   p2p::message::OperationList readings_;
-  bool awaits_chunk_ = false;  ///< one of `readings_` waits for a chunk, which rings no doorbell
+  bool awaits_news_ = false;            ///< one of `readings_` waits for what rings no doorbell
   p2p::message::OperationList copies_;  ///< to GPUs; their ends ring no doorbell
   IncomingRing* next_ring_ = nullptr;   ///< where the next round of polling starts
   std::size_t next_any_ = 0;            ///< where the next wait_any() starts

@@ -10,6 +10,7 @@
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/reading.hpp"
+#include "weft/deadline.hpp"
 #include "weft/message.hpp"
 
 namespace weft::p2p::message {
@@ -46,6 +47,8 @@ struct MessageOperation {
   p2p::message::Arrived* arrived = nullptr;
   std::unique_ptr<p2p::Reading> reading{};
   bool started = false;
+  Status broken{};      ///< the read has failed; why, and whose doing it was, may not be known yet
+  Deadline known_by{};  ///< when not to wait for that any longer
   // For a receive into a GPU, whose `tensor` stands in for that until the message is here.
   Tensor on_gpu{};
   std::optional<p2p::cuda::DeviceCopy> copy{};

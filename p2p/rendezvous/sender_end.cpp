@@ -1,5 +1,7 @@
 #include "p2p/rendezvous/sender_end.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -21,9 +23,11 @@ SenderEnd::SenderEnd(SessionContext& session, MessageOutbox& outbox)
     : session_(session),
       outbox_(outbox),
       offers_({session.spec.max_parked_bytes, session.spec.max_parked,
-               session.spec.max_parked_requests}) {}
+               session.spec.max_parked_requests}),
+      lost_row_(session.local.stats) {}
 
 SenderEnd::~SenderEnd() {
+  tell_lost();
   // Puts are still under way only when the whole world is being destroyed.
   const auto completed = [this] {
     land();
@@ -269,6 +273,8 @@ void SenderEnd::answer_error(const RequestId& id, const KeyStep& at, Code code,
 
 void SenderEnd::begin_close() {
   closing_ = true;
+  tell_lost();
+  lost_row_.clear();
   std::vector<RequestId> unanswered = offers_.clear();
   for (const Match& match : unmoved_) unanswered.push_back(match.request.id);
   unmoved_.clear();
@@ -277,8 +283,30 @@ void SenderEnd::begin_close() {
     answer_error(id, {}, Code::closed, "the sender has closed its end of the rendezvous");
 }
 
+void SenderEnd::tell_lost() noexcept {
+  const std::size_t offers = std::exchange(lost_offers_, 0);
+  // Other lines tell of a rank that has died.
+  if (offers == 0 || session_.peer.state.load() == PeerState::failed) return;
+  session_.local.log->warn(
+      Subsystem::slot,
+      "rendezvous {}: {} {} offered to rank {} {} not fetched before it left; no serve() has told "
+      "the program",
+      session_.spec.name, offers, offers == 1 ? "tensor" : "tensors", session_.peer.rank,
+      offers == 1 ? "was" : "were");
+}
+
 void SenderEnd::drop() {
-  lost_ = offers_.offers() + unmoved_.size() != 0;
+  lost_offers_ = offers_.offers() + unmoved_.size();
+  lost_ = lost_offers_ != 0;
+  if (lost_)
+    lost_row_.show({.operation = stats::Operation::rendezvous,
+                    .peer = session_.peer.rank,
+                    .code = session_.peer.state.load() == PeerState::failed ? Code::peer_failed
+                                                                            : Code::peer_left,
+                    .text = text_or_empty([&] {
+                      return fmt::format("{}: {} offered and not fetched", session_.spec.name,
+                                         lost_offers_);
+                    })});
   (void)offers_.clear();
   unmoved_.clear();
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stats/failure_row.hpp"
 #include "p2p/rendezvous/message_outbox.hpp"
 #include "p2p/rendezvous/offer_table.hpp"
 #include "p2p/rendezvous/session_context.hpp"
@@ -45,7 +46,13 @@ class SenderEnd {
   /// Number of offered tensors that have not been fetched.
   std::size_t unfetched() const noexcept { return offers_.offers() + under_way_.size(); }
   /// True once after offers were dropped because the receiver was gone.
-  bool take_lost() noexcept { return std::exchange(lost_, false); }
+  bool take_lost() noexcept {
+    lost_row_.clear();
+    lost_offers_ = 0;
+    return std::exchange(lost_, false);
+  }
+  /// The application gives the exchange up: logs dropped offers of which no serve() has told.
+  void tell_lost() noexcept;
 
   // Messages from the peer.
   /// The peer's hello: its completion words, the notification id of the first, its request groups.
@@ -94,6 +101,8 @@ class SenderEnd {
   std::uint32_t remote_notification_id_ = 0;
   bool closing_ = false;
   bool lost_ = false;
+  std::size_t lost_offers_ = 0;  ///< dropped, which the application has not heard of
+  stats::FailureRow lost_row_;
   std::deque<Match> unmoved_;        ///< matches to transfer once the fabric has room
   std::vector<UnderWay> under_way_;  ///< tensors that the fabric still reads, oldest first
 };

@@ -8,26 +8,8 @@
 #include "p2p/slot/attach/grant.hpp"
 
 namespace weft::p2p {
-namespace {
-
-/// Whether the put failed by what its caller gave or this rank lacked.
-bool is_refusal(Code code) noexcept {
-  switch (code) {
-    case Code::mismatch:
-    case Code::bad_argument:
-    case Code::exhausted:
-    case Code::flow_overrun:
-    case Code::system:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 Status UnseenRefusal::keep(const Status& why, const Place& place) noexcept {
-  if (!is_refusal(why.code())) return why;
+  if (!is_of_the_caller(why.code())) return why;
   std::shared_ptr<RefusedPut> refused;
   try {
     refused = std::make_shared<RefusedPut>(why.detail(), local_.stats);

@@ -7,28 +7,16 @@
 #include <mutex>
 #include <string>
 
-#include "base/stats/failure_row.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/unseen_failure.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
 
-/// Why a put was refused, as its request has it. Shown in the stats segment until the application
-/// looks at the request, or nothing holds this any more.
-struct RefusedPut : ErrorDetail {
-  RefusedPut(ErrorDetail detail, std::shared_ptr<stats::StatsSegment> stats) noexcept
-      : ErrorDetail(std::move(detail)), row(std::move(stats)) {}
-
-  /// The application looks at the outcome.
-  void see() const noexcept {
-    if (!seen.exchange(true)) row.clear();
-  }
-
-  mutable std::atomic<bool> seen{false};
-  mutable stats::FailureRow row;
-};
+/// Why a put was refused.
+using RefusedPut = UnseenFailure;
 
 /// The writer's: its last refused put, until the application has looked at its request. Nothing of
 /// it is on the data path.

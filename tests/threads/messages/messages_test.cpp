@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "p2p/message/posted.hpp"
 #include "tests/pattern.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/stats.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 #include "weft/message.hpp"
 
 namespace weft::tests {
@@ -71,6 +75,53 @@ TEST(Messages, AllocateNothingOnceTheRanksHaveMet) {
     for (int i = 0; i < 300 && status.ok(); ++i) status = exchange();
     EXPECT_EQ(allocations(), before);
     EXPECT_TRUE(status.ok()) << status.text();
+    meeting.wait();
+  });
+}
+
+/// A failed send or receive is told as a refused put is.
+TEST(FailedMessages, ThatTheProgramDoesNotLookAtAreLoggedOnceAndShown) {
+  const TempFolder folder;
+  Meeting meeting(2);
+  run_on(2, settings().with(Setting::log_file, (folder.path() / "%r").string()), [&](World& world) {
+    Messages messages(world);
+    const Tensor four = world.allocate(DType::i32, {4});
+    if (world.rank() == 1) {
+      for (int i = 0; i < 3; ++i) messages.send(0, 7, four).or_throw();
+      return meeting.wait();
+    }
+    const auto log = folder.path() / "0";
+    const auto failures = [] { return stats_of_rank(0).failures(); };
+    const Tensor three = world.allocate(DType::i32, {3});
+    MessageRequest posted = messages.irecv(1, 7, three);
+    EXPECT_TRUE(soon([&] {
+      (void)messages.iprobe(1, 9);  // makes progress, and looks at no request
+      return failures().size() == 1;
+    }));
+    EXPECT_EQ(failures()[0].operation, stats::Operation::recv);
+    EXPECT_EQ(failures()[0].peer, 1);
+    EXPECT_EQ(failures()[0].code, Code::mismatch);
+    EXPECT_TRUE(soon([&] { return lines_with(log, "not looked at the request") == 1; }));
+    EXPECT_EQ(posted.wait().code(), Code::mismatch);
+    EXPECT_TRUE(failures().empty()) << "the program has looked";
+
+    // One that fails at once, and that nobody looks at.
+    { const MessageRequest dropped = messages.isend(5, 1, four); }
+    EXPECT_EQ(failures().size(), 1U);
+    EXPECT_EQ(failures()[0].operation, stats::Operation::send);
+    EXPECT_TRUE(soon([&] { return lines_with(log, "not looked at the request") == 2; }));
+
+    // Those that are looked at are nobody's affair.
+    MessageRequest tested = messages.isend(5, 2, four);
+    EXPECT_TRUE(tested.test());
+    EXPECT_EQ(messages.send(5, 3, four).code(), Code::bad_argument);
+    EXPECT_EQ(messages.recv(1, 7, three).code(), Code::mismatch);
+    std::vector<MessageRequest> requests;
+    requests.push_back(messages.irecv(1, 7, three));
+    EXPECT_EQ(messages.wait_all(requests).code(), Code::mismatch);
+    std::this_thread::sleep_for(milliseconds(1300));
+    EXPECT_EQ(lines_with(log, "not looked at the request"), 2);
+    EXPECT_TRUE(failures().empty());
     meeting.wait();
   });
 }

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/support/stats.hpp"
 #include "tests/threads/rendezvous/exchanges.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -256,6 +258,42 @@ TEST(RendezvousBounds, WhoWaitsForARankThatLeavesIsTold) {
     }
     (void)world.leave();
   });
+}
+
+TEST(RendezvousOffers, ThatNobodyFetchedAreToldWhereNoServeHasTold) {
+  const TempFolder folder;
+  for (const bool serves : {false, true}) {
+    const auto log = folder.path() / (serves ? "serves" : "does not");
+    Meeting meeting(2);
+    run_ranks(
+        2,
+        [&](World& world) {
+          Rendezvous exchange = Rendezvous::open(world);
+          if (world.rank() == 1) {
+            meeting.wait();
+            return;
+          }
+          exchange.send(1, "w", 0, world.allocate(DType::f32, {100})).or_throw();
+          exchange.send(1, "w", 1, world.allocate(DType::f32, {100})).or_throw();
+          meeting.wait();
+          const auto failures = [] { return stats_of_rank(0).failures(); };
+          EXPECT_TRUE(soon([&] {
+            (void)exchange.lent(1, "w", 0);
+            return failures().size() == 1;
+          }));
+          EXPECT_EQ(failures()[0].operation, stats::Operation::rendezvous);
+          EXPECT_EQ(failures()[0].peer, 1);
+          if (serves) {
+            EXPECT_EQ(exchange.serve().code(), Code::peer_left);
+            EXPECT_TRUE(failures().empty());
+          }
+          exchange = Rendezvous();
+          EXPECT_TRUE(failures().empty());
+          EXPECT_EQ(lines_with(log, "2 tensors offered to rank 1 were not fetched"),
+                    serves ? 0 : 1);
+        },
+        settings().with(Setting::log_file, log.string()));
+  }
 }
 
 }  // namespace

@@ -1,17 +1,14 @@
 // A put that is refused: the writer's log and stats segment tell of it until the program looks at
 // its request, and the owner's wait knows why nothing comes.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/stats/stats_view.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/stats.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
@@ -22,23 +19,7 @@ using std::chrono::milliseconds;
 const SlotSpec kSpec{.name = "in", .dtype = DType::f32, .shape = {4}, .depth = 2};
 
 std::vector<stats::ShownFailure> failures_of_rank(int rank) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // another rank's thread may have closed it
-    const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (!contains(target, "memfd:weft-status")) continue;
-    const os::Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    const auto view = stats::StatsView::open(file);
-    if (view.identity().rank == rank) return view.failures();
-  }
-  throw std::runtime_error("rank " + std::to_string(rank) + " has no stats segment");
-}
-
-/// Number of lines of the log that say `words`.
-int lines_with(const std::filesystem::path& log, const std::string& words) {
-  std::ifstream file(log);
-  int found = 0;
-  for (std::string line; std::getline(file, line);) found += contains(line, words) ? 1 : 0;
-  return found;
+  return stats_of_rank(rank).failures();
 }
 
 TEST(RefusedPut, IsToldToTheOwnerAndLoggedOnce) {
