@@ -1,6 +1,8 @@
 // Waits for one of several handles.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "base/given_deadline.hpp"
 #include "base/handle.hpp"
@@ -50,6 +52,7 @@ ErrorDetail none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
       detail.host = std::move(one.host);
       detail.slot = std::move(one.slot);
       detail.sequence_expected = one.sequence;
+      if (!one.is_put && one.sequence != 0) detail.sequence_seen = one.sequence - 1;
     }
     if (i >= kMostNamed && detail.peer >= 0) break;
   }
@@ -176,6 +179,17 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     lost = first_that([](auto&& end) { return end.broken(); });
     return lost < all;
   };
+  // A handle that is ready must not keep the others from going on.
+  if (!set.plans.empty() || !set.messages.empty()) {
+    local.waiter.poll_and_progress();
+    const auto goes_on = [](const MessageRequest* message) {
+      return message->operation_ != nullptr &&
+             message->operation_->stage != detail::MessageOperation::Stage::ended;
+    };
+    // One test progresses all messages of the world.
+    const auto one = std::ranges::find_if(set.messages, goes_on);
+    if (one != set.messages.end()) (void)(*one)->test();
+  }
   if (!ready())
     for (std::size_t i = 0; i < all; ++i) with_end(i, [](auto&& end) { end.before_wait(); });
   stats::WaitDetailsRoom details;

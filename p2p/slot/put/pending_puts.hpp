@@ -1,6 +1,7 @@
 // Puts that were asked for and have not begun, and what came of the last ones.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -87,6 +88,17 @@ class PendingPuts {
     }
     done_.store(next_ - 1, std::memory_order_release);
     set_count(0);
+  }
+  /// The number of the put with that ticket among the slot's tensors, if `sent` of them have begun.
+  std::uint64_t sequence_of(std::uint64_t ticket, std::uint64_t sent) const noexcept {
+    const std::uint64_t begun = done_.load(std::memory_order_relaxed);
+    if (ticket <= begun) {
+      const bool is_known = places_ && at(ticket).ticket == ticket && at(ticket).sequence != 0;
+      return is_known ? at(ticket).sequence : sent - std::min(sent, begun - ticket);
+    }
+    for (std::uint64_t before = begun + 1; before <= ticket; ++before)
+      sent += at(before).cancelled ? 0 : 1;
+    return sent;
   }
   /// Why the put with that ticket did not begin; ok() if it did, or if that is forgotten.
   Status outcome(std::uint64_t ticket) const noexcept {

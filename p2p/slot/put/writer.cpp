@@ -199,12 +199,14 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
     same = same && part.dtype() == spec_.dtype;
   }
   if (parts.empty() || !same || dynamic() || elements != spec_.shape.elements()) {
-    end_refused(request,
-                dynamic() ? failure(Code::bad_argument, "put", "several tensors have no one shape",
-                                    "put them one by one, or into a slot of fixed shape")
-                          : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}",
-                                                parts.size(), elements,
-                                                same ? "" : " and not all of one dtype")));
+    end_refused(
+        request,
+        dynamic()
+            ? failure(Code::bad_argument, "put",
+                      parts.empty() ? "there is no tensor" : "several tensors have no one shape",
+                      "put them one by one, or into a slot of fixed shape")
+            : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}", parts.size(),
+                                  elements, same ? "" : " and not all of one dtype")));
     return request;
   }
   if (Status status = check_gpu_tensors(parts); !status.ok()) {

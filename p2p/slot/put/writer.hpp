@@ -206,6 +206,8 @@ class PutWriter final : public RemoteEnd {
   p2p::Awaited late_put(std::uint64_t ticket) const;
 
   // These take the mutex.
+  /// How tools see the wait for a put: by the number of its tensor.
+  stats::WaitAbout about_put(std::uint64_t ticket) const noexcept;
   /// As many puts are pending as may be, and there is a credit: waits until the fabric takes more.
   [[gnu::cold]] void wait_for_room() noexcept;
   /// Whether a put that has begun is still under way.

@@ -198,7 +198,7 @@ void PutWriter::ask_for_credit(std::uint64_t ticket) noexcept {
     local_.progress.turn_soon();
     return;
   }
-  local_.recorder.control(stats::Event::credit_wanted, owner_.rank, id_, ticket);
+  local_.recorder.control(stats::Event::credit_wanted, owner_.rank, id_, credits_.sent() + 1);
   mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
 }
 

@@ -13,7 +13,7 @@ using p2p::WaitEnd;
 Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
                                          [this] { return !needs_.status().ok(); }, deadline,
-                                         [&] { return about(stats::Operation::put, ticket); });
+                                         [&] { return about_put(ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket, deadline);
   if (end == WaitEnd::broken) return peer_failure("put");
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, credits_.sent() + 1);
@@ -31,6 +31,11 @@ Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
           if (!on_its_way) detail.sequence_seen = credits_.released();
         });
   });
+}
+
+stats::WaitAbout PutWriter::about_put(std::uint64_t ticket) const noexcept {
+  const std::lock_guard lock(pending_.mutex());
+  return about(stats::Operation::put, pending_.sequence_of(ticket, credits_.sent()));
 }
 
 p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {

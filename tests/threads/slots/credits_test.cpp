@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "tests/pattern.hpp"
 #include "tests/support/edges.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/stats.hpp"
 
 namespace weft::tests {
 namespace {
@@ -306,6 +308,44 @@ TEST(Credits, AMovedArrivalGivesItsBufferBackOnce) {
       [&](World& world, RemoteSlot& remote) {
         for (const auto& tensor : filled_tensors(world, spec, 10))
           remote.put(tensor).wait().or_throw();
+      });
+}
+
+/// Tools number a put that waits for a credit as its tensor is numbered, whatever its ticket is.
+TEST(Credits, APutThatWaitsIsShownByTheNumberOfItsTensor) {
+  const SlotSpec spec{.name = "in", .dtype = DType::f32, .shape = {4}, .depth = 2};
+  Meeting meeting(2);
+  run_owner_and_writer(
+      spec,
+      [&](World&, Slot& slot) {
+        (void)slot.wait().value();
+        (void)slot.wait().value();
+        (void)slot.wait().value();
+        meeting.wait();
+        meeting.wait();
+        for (int i = 0; i < 3; ++i) (void)slot.wait().value();
+      },
+      [&](World& world, RemoteSlot& remote) {
+        const Tensor tensor = world.allocate(DType::f32, {4});
+        for (int i = 0; i < 3; ++i) remote.put(tensor).wait().or_throw();
+        meeting.wait();
+        remote.put(tensor).wait().or_throw();
+        remote.put(tensor).wait().or_throw();
+        Request sixth = remote.put(tensor);
+        std::thread waits([&] {
+          EXPECT_EQ(sixth.wait(Deadline::after(std::chrono::milliseconds(500))).code(),
+                    Code::timeout);
+        });
+        std::uint64_t shown = 0;
+        EXPECT_TRUE(soon([&] {
+          for (const auto& wait : stats_of_rank(1).waits())
+            if (wait.about.operation == stats::Operation::put) shown = wait.about.sequence;
+          return shown != 0;
+        }));
+        EXPECT_EQ(shown, 6U);
+        waits.join();
+        meeting.wait();
+        sixth.wait().or_throw();
       });
 }
 

@@ -1,11 +1,14 @@
 // Waits for slots, readers and requests together: who ends them, and what they cost.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 
 #include "tests/support/ranks.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
+#include "weft/collective.hpp"
+#include "weft/message.hpp"
 
 namespace weft::tests {
 namespace {
@@ -81,6 +84,37 @@ TEST(WaitSets, GiveTheSlotThatIsReadyFirst) {
         own.put();
         meeting.wait();
       });
+}
+
+/// Messages and plans go on although every call returns at once, with the same handle if need be.
+TEST(WaitSets, LetAllGoOnWhileOneIsReady) {
+  run_on(2, [](World& world) {
+    Messages messages(world);
+    Collectives group = Collectives::open(world);
+    const int other = 1 - world.rank();
+    const Tensor out = world.allocate(DType::f32, {50'000});  // offered, and read by the receiver
+    const Tensor in = world.allocate(DType::f32, {50'000});
+    const Tensor sum = world.allocate(DType::f32, {8});
+    std::ranges::fill(sum.as<float>(), 1.0F);
+    Request ended;
+    MessageRequest received = messages.irecv(other, 7, in);
+    MessageRequest sent = messages.isend(other, 7, out);
+    Plan plan = group.start(all_reduce(sum, Reduction::sum));
+    const std::array<Request*, 1> requests{&ended};
+    const std::array<Plan*, 1> plans{&plan};
+    const std::array<MessageRequest*, 2> both{&received, &sent};
+    const WaitSet set{.requests = requests, .plans = plans, .messages = both};
+    std::array<bool, 4> seen{};
+    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+    while (!std::ranges::all_of(seen, [](bool one) { return one; }) && !deadline.passed())
+      seen[world.wait_any(set, deadline).value()] = true;
+    EXPECT_EQ(seen, (std::array{true, true, true, true}));
+    EXPECT_TRUE(plan.wait(Deadline::at({})).ok());
+    EXPECT_TRUE(received.wait(Deadline::at({})).ok());
+    EXPECT_TRUE(sent.wait(Deadline::at({})).ok());
+    EXPECT_EQ(sum.as<float>()[7], 2.0F);
+    group.run(barrier()).or_throw();
+  });
 }
 
 TEST(WaitSets, GiveTheRequestThatEndsFirst) {
