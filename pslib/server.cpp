@@ -109,4 +109,16 @@ Status ParameterServer::serve(std::span<Table* const> tables, std::span<SparseTa
   });
 }
 
+Status ParameterServer::serve(std::initializer_list<std::reference_wrapper<Table>> tables,
+                              std::initializer_list<std::reference_wrapper<SparseTable>> sparse,
+                              Deadline deadline) {
+  return control_call("serve", [&] {
+    std::vector<Table*> dense;
+    for (Table& table : tables) dense.push_back(&table);
+    std::vector<SparseTable*> rows;
+    for (SparseTable& table : sparse) rows.push_back(&table);
+    return serve(dense, rows, deadline);
+  });
+}
+
 }  // namespace weft::pslib

@@ -102,7 +102,8 @@ Status TableState::initialize(Deadline deadline) noexcept {
     });
   if (worker_->pushed() == 0)
     if (Status status = worker_->push_initial(); !status) return status;
-  if (Status status = pull(deadline); !status) return status;
+  const auto await = [this](Deadline until) { return worker_->pull(until); };
+  if (Status status = receive("initialize", bytes_, deadline, await); !status) return status;
   push_slot_->clear_gradients();
   return {};
 }

@@ -55,7 +55,10 @@ class TableState {
   const Description& description() const noexcept { return table_; }
 
   /// For a rank that only serves.
-  Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
+  Served served() {
+    return {shard_.get(),  &insight_,    &*agreement_,
+            &table_.roles, table_.table, table_.slot_name("")};
+  }
 
  private:
   std::size_t index(const std::string& name, const char* operation) const;

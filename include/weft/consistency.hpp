@@ -14,10 +14,14 @@ struct Consistency {
     ssp,  ///< one gradient, as they arrive; a pull waits while its worker is more than `staleness`
           ///< clocks ahead of the slowest
     async,  ///< one gradient, as they arrive
-    k_of_n  ///< the first `k` gradients of a step; needs exactly one server
+    k_of_n  ///< the first `k` gradients, whoever's they are; needs exactly one server
   };
-  /// k_of_n: what happens to a gradient that arrives after its step's update. `dropped`: it is
-  /// discarded. `folded`: it becomes part of the next update. Both are counted (TableStatistics).
+  /// k_of_n: the server takes gradients one by one, as it finds them, and the k-th makes the
+  /// update. If fewer than k workers are left, the gradients of all of them make it. A gradient is
+  /// late if it was computed from values that are not the newest any more when the server takes it.
+  /// `dropped`: it is discarded, and counts neither for k nor for the parameters. `folded`: it is a
+  /// gradient of the next update like any other. A worker may be late in every step: with `dropped`
+  /// its gradients then count for nothing. Both are counted (TableStatistics).
   enum class Late : std::uint8_t { dropped, folded };
   Kind kind = Kind::bsp;
   std::uint32_t staleness = 0;  ///< ssp: clocks

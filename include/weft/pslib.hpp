@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,8 +53,9 @@ struct TableOptions {
   /// which needs norms, even without clip_norm. Updates that need no norm are not checked: an
   /// element that is not finite spoils its own parameter and states only.
   float clip_norm = 0.0F;
-  /// Apply the update rule once every `accumulate` pushes, to the mean of the gradients accumulated
-  /// since.
+  /// Apply the update rule once every `accumulate` updates, to the mean of all gradients that these
+  /// took. With bsp Table::version() counts the updates; with the other kinds it counts
+  /// applications of the rule, of which `accumulate` updates make one.
   std::uint32_t accumulate = 1;
   /// Type of gradients and parameters at the workers: f32, f16 or bf16. The shards' master values
   /// and states are always f32; parameters are rounded from them once, to nearest even.
@@ -182,9 +185,11 @@ class WEFT_API Table {
   /// Worker: the same for one run of the shard map (pieces()).
   Result<ParameterView> view_piece(const ShardPiece& piece) noexcept;
 
-  /// The number of updates done, including those before a restored checkpoint. Worker: the version
-  /// of the values it has last pulled, which never decreases; 0 after initialize() unless a
-  /// checkpoint was restored or other workers are ahead.
+  /// The number of updates done, including those before a restored checkpoint. If
+  /// TableOptions::accumulate is a > 1: with bsp every push counts, although the parameters change
+  /// with each a-th only; with the other kinds the version counts changes of the parameters, one
+  /// for a updates. Worker: the version of the values it has last pulled, which never decreases; 0
+  /// after initialize() unless a checkpoint was restored or other workers are ahead.
   std::uint64_t version() const noexcept;
   /// Worker: the result of the last pull() or wait_updated(). Throws Error(bad_argument) on other
   /// ranks.
@@ -248,6 +253,13 @@ class WEFT_API ParameterServer {
   /// (at the end: a worker sent malformed requests and was treated as gone).
   Status serve(std::span<Table* const> tables, std::span<SparseTable* const> sparse = {},
                Deadline deadline = {});
+  /// The same of tables by name: serve({dense, other}), serve({}, {rows}), serve({dense}, {rows}).
+  Status serve(std::initializer_list<std::reference_wrapper<Table>> tables,
+               std::initializer_list<std::reference_wrapper<SparseTable>> sparse = {},
+               Deadline deadline = {});
+  /// The same of one table.
+  Status serve(Table& table, Deadline deadline = {}) { return serve({table}, {}, deadline); }
+  Status serve(SparseTable& table, Deadline deadline = {}) { return serve({}, {table}, deadline); }
 
  private:
   std::unique_ptr<detail::ServerState> state_;

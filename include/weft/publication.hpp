@@ -120,8 +120,9 @@ class WEFT_API Publisher {
   std::uint64_t rejected_connections() const noexcept;
 
   /// Accepts no more subscribers, gives each connected one the newest version at its next request,
-  /// then tells it that the publisher has left (Code::peer_left). Returns when all have gone.
-  /// Errors: timeout (says how many have not gone), forked.
+  /// then tells it that the publisher has left (Code::peer_left). Connected is also one whose
+  /// Reader::join() is under way: it still subscribes. Returns when all have gone. Errors: timeout
+  /// (says how many have not gone), forked.
   Status leave(Deadline deadline = {}) noexcept;
 
  private:
@@ -150,8 +151,8 @@ struct ReaderStatistics {
 class WEFT_API Reader {
  public:
   /// Waits until a publisher has a publication of that name, and subscribes. Throws Error: timeout,
-  /// bootstrap (another token, or another version of weft), bad_argument, bad_config, exhausted,
-  /// system.
+  /// peer_left (the publisher leaves and has no publication of that name), bootstrap (another
+  /// token, or another version of weft), bad_argument, bad_config, exhausted, system.
   static Reader join(const std::string& name, const ReaderOptions& options = {},
                      Deadline deadline = {});
   Reader(Reader&&) noexcept;

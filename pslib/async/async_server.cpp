@@ -375,6 +375,7 @@ TableStatistics AsyncServer::statistics() const {
     sum.applied += one.applied;
     sum.folded += one.folded;
     sum.dropped += one.dropped;
+    sum.skipped += one.skipped;
     for (std::size_t i = 0; i < sum.staleness.size(); ++i) sum.staleness[i] += one.staleness[i];
   }
   return sum;

@@ -90,8 +90,8 @@ void Session::on_ask(const Ask& ask) {
 void Session::on_attach(const Ask& ask) {
   const auto name = ask.attached_name();
   if (!name || publication_) return end("it sent an invalid request");
-  publication_ = is_leaving_ ? nullptr : events_.find(*name);
-  if (is_leaving_) return say_end(Head::End::left);
+  publication_ = events_.find(*name);
+  if (!publication_ && is_leaving_) return say_end(Head::End::left);
   if (!publication_) {
     const std::string names = events_.names().substr(0, wire::kMostText);
     return begin(Answer(record({.kind = Head::Kind::unknown, .bytes = names.size()},
@@ -136,10 +136,8 @@ void Session::look_again() {
 
 void Session::leave() {
   is_leaving_ = true;
-  guarded([this] {
-    if (!publication_ && !answer_ && !has_ended_) return say_end(Head::End::left);
-    look_again();
-  });
+  // One that has not subscribed yet does so, or learns of the end by its next request.
+  guarded([this] { look_again(); });
 }
 
 void Session::say_left() noexcept {

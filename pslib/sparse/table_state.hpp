@@ -32,7 +32,10 @@ class SparseState {
   SparseStatistics statistics() const noexcept;
 
   /// For a rank that only serves.
-  Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
+  Served served() {
+    return {shard_.get(),  &insight_,    &*agreement_,
+            &table_.roles, table_.table, table_.slot_name("")};
+  }
 
  private:
   Status must_work(const char* operation) const noexcept;

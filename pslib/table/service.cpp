@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "pslib/table/table_errors.hpp"
 #include "runtime/world/services.hpp"
 
 namespace weft::pslib {
@@ -25,8 +26,8 @@ void show(const TableShard& shard, std::uint64_t busy_ns, TableInsight& insight)
 }
 
 Service::Service(World& world, const Group& group, std::span<const Served> tables)
-    : world_(world), group_(group) {
-  for (const Served& table : tables) {
+    : world_(world), group_(group), tables_(tables.begin(), tables.end()) {
+  for (const Served& table : tables_) {
     TableShard& shard = *table.shard;
     shards_.push_back(&shard);
     for (std::size_t worker = 0; worker < shard.workers(); ++worker)
@@ -44,6 +45,12 @@ Service::Service(World& world, const Group& group, std::span<const Served> table
 // Each wait on a source is limited to WEFT_TIMEOUT and then repeated, so that other sources get
 // their turn.
 Status Service::run(Deadline deadline) {
+  Status status = go_on(deadline);
+  for (const Served& table : tables_) status = in_words(std::move(status), table);
+  return status;
+}
+
+Status Service::go_on(Deadline deadline) {
   const bool lasts = deadline.is_default();
   for (TableShard* const shard : shards_)
     shard->wait_until(lasts ? Deadline::after(kWhileWorkersLive) : deadline);
@@ -167,8 +174,9 @@ bool Service::is_refusal(const Source& source, const Status& status) const noexc
 
 // Drops the worker from one table; other tables continue.
 Status Service::refuse_worker(std::size_t index, const Status& why) {
-  log_of(world_)->error(Subsystem::ps, "table \"{}\" goes on without rank {}: {}",
-                        sources_[index].table.table, why.detail().peer, why.detail().text());
+  const Served& table = sources_[index].table;
+  log_of(world_)->error(Subsystem::ps, "table \"{}\" goes on without rank {}: {}", table.table,
+                        why.detail().peer, in_words(why, table).detail().text());
   if (first_cause_) first_cause_ = why;
   return drop(index);
 }
@@ -219,8 +227,12 @@ Status Service::unfinished(const Source& gone) const {
       "let every worker make the same number of steps");
   detail.rank = world_.rank();
   detail.peer = gone.slot->owner();
-  detail.slot = gone.slot->spec().name;
   return Status(std::move(detail));
+}
+
+Status Service::in_words(Status status, const Served& table) noexcept {
+  if (status.ok() || !status.detail().slot.starts_with(table.slots)) return status;
+  return in_words_of_tables(std::move(status), "serve", table.table, table.slots, *table.roles);
 }
 
 }  // namespace weft::pslib

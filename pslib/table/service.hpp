@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "pslib/insight/table_insight.hpp"
 #include "pslib/table/agreement.hpp"
+#include "pslib/table/roles.hpp"
 #include "pslib/table/table_shard.hpp"
 
 namespace weft::pslib {
@@ -17,7 +19,9 @@ struct Served {
   TableShard* shard;
   TableInsight* insight;
   Agreement* agreement;
+  const Roles* roles;
   std::string_view table;
+  std::string slots;  ///< the beginning of its slots' names
 };
 
 /// Writes the shard's progress to its table's page; `busy_ns` is the time worked since the last
@@ -51,6 +55,7 @@ class Service {
     std::size_t index;
   };
 
+  Status go_on(Deadline deadline);
   Status serve(std::size_t source, Deadline deadline);
   Status advance(TableShard& shard);
   Deadline next_look(Deadline deadline) const noexcept;
@@ -64,9 +69,12 @@ class Service {
   Status regroup();
   Status check_step();
   Status unfinished(const Source& gone) const;
+  /// Says in words of tables what a slot of `table` has told.
+  static Status in_words(Status status, const Served& table) noexcept;
 
   World& world_;
   Group group_;  // shrunk when replicated tables lost a server
+  std::vector<Served> tables_;
   std::vector<TableShard*> shards_;
   std::vector<Source> sources_;
   std::size_t workers_ = 0;     // sources of gradients

@@ -39,6 +39,13 @@ ErrorDetail in_words_of_tables(ErrorDetail detail, const char* operation, std::s
   name_the_table(detail.message, table, prefix);
   replace_all(detail.message, "has published nothing newer", "has not come to the next update");
   replace_all(detail.message, "has not exposed it", "has not made it");
+  replace_all(detail.message, "already exposes it", "already has it");
+  replace_all(detail.hint, "close the other slot first",
+              "destroy the other one first, or take another name");
+  replace_all(detail.message, "its owner, ", "");
+  replace_all(detail.message, ", has closed it", " has closed it");
+  replace_all(detail.hint, "attach again once it is exposed again",
+              "keep the table until all ranks are through: leave() before it goes");
   replace_all(detail.hint, "does the owner get", "does that rank get");
   replace_all(detail.hint, "is the owner at the same step?", "is it at the same step?");
   const std::string peer = fmt::format("rank {} (", detail.peer);

@@ -90,8 +90,10 @@ Case sparse(Side& side, const Call& call) {
   return {.end = [model] {}};
 }
 
+enum class Way { pointers, names, dense, sparse };
+
 /// Rank 0 serves here, and rank 1 works.
-Case serves(Side& side) {
+Case serves(Side& side, Way way) {
   auto model = std::make_shared<Model>();
   pslib::Options options;
   options.workers = {1};
@@ -99,14 +101,30 @@ Case serves(Side& side) {
   model->server = std::make_unique<ParameterServer>(side.world, options, side.named("ps"));
   model->table = std::make_unique<Table>(model->server->table(
       "model", specs(), pslib::Optimizer::sgd(0.1F), Deadline::after(kTableSetUp)));
+  pslib::SparseOptions rows;
+  rows.dim = kDim;
+  if (way == Way::sparse)
+    model->rows = std::make_unique<SparseTable>(
+        model->server->sparse_table("rows", rows, Deadline::after(kTableSetUp)));
   if (!side.calls())
     // It waits for a server that is through after its short deadline.
     return {
         .part = [=] { (void)model->table->initialize(Deadline::after(std::chrono::seconds(1))); },
         .end = [model] {}};
   return {.call = [=](Deadline deadline) {
+    ParameterServer& server = *model->server;
     const std::array tables{model->table.get()};
-    return said(model->server->serve(tables, {}, deadline));
+    switch (way) {
+      case Way::pointers:
+        return said(server.serve(tables, {}, deadline));
+      case Way::names:
+        return said(server.serve({*model->table}, {}, deadline));
+      case Way::dense:
+        return said(server.serve(*model->table, deadline));
+      case Way::sparse:
+        break;
+    }
+    return said(server.serve(*model->rows, deadline));
   }};
 }
 
@@ -187,7 +205,10 @@ std::vector<Row> table_rows() {
          });
        }},
       {"ParameterServer::table", [](Side& side) { return makes(side, false); }},
-      {"ParameterServer::serve", serves},
+      {"ParameterServer::serve", [](Side& side) { return serves(side, Way::pointers); }},
+      {"ParameterServer::serve#2", [](Side& side) { return serves(side, Way::names); }},
+      {"ParameterServer::serve#3", [](Side& side) { return serves(side, Way::dense); }},
+      {"ParameterServer::serve#4", [](Side& side) { return serves(side, Way::sparse); }},
       {"ParameterServer::sparse_table", [](Side& side) { return makes(side, true); }},
   };
 }

@@ -24,6 +24,8 @@ std::vector<HandleCall> calls_of_pslib() {
        }},
       {"ParameterServer::serve(tables, sparse, deadline)", Answer::fails,
        [](H& h) { return h.server->serve({}, {}, at_once()); }},
+      {"ParameterServer::serve(table, deadline)", Answer::fails,
+       [](H& h) { return h.server->serve(*h.table, at_once()); }},
       {"Table::parameter(name)", Answer::fails,
        [=](H& h) { return done(h.table->parameter("w")); }},
       {"Table::gradient(name)", Answer::fails, [=](H& h) { return done(h.table->gradient("w")); }},

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <thread>
@@ -111,6 +112,40 @@ TEST(AsynchronousTable, AppliesEveryPushOnceAndVersionsNeverGoBack) {
           for (const std::uint64_t count : statistics.staleness) counted += count;
           EXPECT_EQ(counted, statistics.applied);
         });
+  }
+}
+
+TEST(AsynchronousTable, CountsTheUpdatesThatItSkips) {
+  TableOptions options = asynchronous(Consistency::async());
+  options.clip_norm = 1.0F;
+  run_job(
+      1, 1, options,
+      [&](World&, Table& table) {
+        const float before = value_of(table);
+        fill_gradients(table, std::numeric_limits<float>::infinity());
+        table.push_pull().or_throw();
+        EXPECT_EQ(value_of(table), before);
+        fill_gradients(table, 0.0F);
+        table.push_pull().or_throw();
+      },
+      [](const Table& table) { EXPECT_EQ(table.statistics().skipped, 1U); });
+}
+
+TEST(AsynchronousTable, VersionsCountApplicationsOfTheRuleAndThoseOfBspEveryPush) {
+  for (const bool in_step : {true, false}) {
+    TableOptions options = asynchronous(in_step ? Consistency::bsp() : Consistency::async());
+    options.accumulate = 3;
+    run_job(
+        1, 1, options,
+        [&](World&, Table& table) {
+          for (std::uint64_t push = 1; push <= 6; ++push) {
+            fill_gradients(table, 1.0F);
+            table.push_pull().or_throw();
+            EXPECT_EQ(table.version(), in_step ? push : push / 3);
+            EXPECT_EQ(value_of(table), -static_cast<float>(push / 3));
+          }
+        },
+        [](const Table&) {});
   }
 }
 

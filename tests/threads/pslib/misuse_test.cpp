@@ -60,7 +60,7 @@ TEST(TableErrors, SpeakOfTablesWorkersAndServers) {
       auto sparse = server.sparse_table("rows", rows);
       if (server.works()) {
         const ErrorDetail late = table.initialize(soon_late()).detail();
-        expect_words(late, "pull", "model");
+        expect_words(late, "initialize", "model");
         EXPECT_TRUE(contains(late.text(), "the server on rank 2 (")) << late.text();
         const std::vector<std::uint64_t> ids{1, 2};
         std::vector<float> values(8);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -263,6 +264,50 @@ TEST_F(Subscribers, HaveTheLastVersionWhenThePublisherLeavesInOrder) {
   const auto refused = thrown_by(
       [&] { (void)Reader::join("weights", place.reader(), Deadline::after(milliseconds(200))); });
   EXPECT_TRUE(contains(refused.message, "it is leaving")) << refused.text();
+}
+
+TEST_F(Subscribers, ThatHaveCalledMaySubscribeThoughThePublisherLeaves) {
+  Publication publication = publish();
+  weights.fill(1);
+  publication.publish(weights.tensors()).or_throw();
+  const auto call = [&] {
+    return subscribe::call(subscribe::parse_subscriber_address(place.address()),
+                           bootstrap::read_token(place.token(), p2p::TokenUse::subscribers),
+                           soon_enough());
+  };
+  const os::Fd early = call();
+  const os::Fd mistaken = call();
+  EXPECT_TRUE(soon([&] { return publisher->subscribers() == 2; }));
+  std::thread leaver([&] { EXPECT_TRUE(publisher->leave().ok()); });
+  std::this_thread::sleep_for(milliseconds(50));
+  using pslib::wire::Ask;
+  using pslib::wire::Head;
+  const auto ask = [&](const os::Fd& socket, const Ask& what) {
+    EXPECT_EQ(::send(socket.get(), &what, sizeof what, MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof what));
+    const auto read = [&](std::span<std::byte> to) {
+      std::size_t got = 0;
+      EXPECT_TRUE(soon([&] {
+        const ssize_t more = ::recv(socket.get(), to.data() + got, to.size() - got, MSG_DONTWAIT);
+        got += static_cast<std::size_t>(std::max<ssize_t>(more, 0));
+        return got == to.size();
+      }));
+    };
+    Head head;
+    read(std::as_writable_bytes(std::span(&head, 1)));
+    std::vector<std::byte> rest(head.kind == Head::Kind::description ? head.bytes : 0);
+    read(rest);
+    return head;
+  };
+  EXPECT_EQ(ask(early, pslib::wire::attach("weights")).kind, Head::Kind::description);
+  const Head values = ask(early, {.kind = Ask::Kind::pull});
+  EXPECT_EQ(values.kind, Head::Kind::values);
+  EXPECT_EQ(values.version, 1U);
+  const Head none = ask(mistaken, pslib::wire::attach("wieghts"));
+  EXPECT_EQ(none.kind, Head::Kind::end);
+  EXPECT_EQ(none.count, static_cast<std::uint32_t>(Head::End::left));
+  ::shutdown(early.get(), SHUT_RDWR);
+  leaver.join();
 }
 
 TEST_F(Subscribers, AreTurnedOutWhenThePublisherGoesAtOnce) {

@@ -112,6 +112,68 @@ TEST(Serving, NamesTheWorkerThatClosedEarlyWhileOthersWentOn) {
   });
 }
 
+TEST(Serving, TakesTablesByTheirNames) {
+  Meeting meeting(3);
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.dedicated_servers = 1});
+    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+    pslib::SparseOptions options;
+    options.dim = 2;
+    const auto dense = [&](const char* name) {
+      return server.table(name, {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+    };
+    {
+      auto a = dense("a");
+      auto b = dense("b");
+      auto rows = server.sparse_table("rows", options);
+      if (server.works()) {
+        a.initialize().or_throw();
+        b.initialize().or_throw();
+      } else {
+        server.serve({a, b}, {rows}, deadline).or_throw();
+        EXPECT_TRUE(server.serve({}).ok()) << "of no tables";
+      }
+    }
+    for (const bool in_braces : {false, true}) {
+      auto one = dense(in_braces ? "in braces" : "alone");
+      if (server.works())
+        one.initialize().or_throw();
+      else
+        (in_braces ? server.serve({one}, {}, deadline) : server.serve(one)).or_throw();
+    }
+    auto rows = server.sparse_table("more rows", options);
+    meeting.wait();
+    if (server.serves()) server.serve(rows, deadline).or_throw();
+    world.leave().or_throw();
+  });
+}
+
+TEST(Serving, SaysInWordsOfTablesWhyItEnds) {
+  Meeting meeting(3);
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
+    {
+      auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+      if (world.rank() == 2) {
+        const Status status = server.serve(table);
+        EXPECT_EQ(status.code(), Code::closed) << status.text();
+        EXPECT_TRUE(contains(status.text(), "table \"model\"")) << status.text();
+        EXPECT_EQ(status.detail().operation, "serve");
+        EXPECT_TRUE(status.detail().slot.empty()) << status.detail().slot;
+        for (const char* word : {"ps/", "slot", "view", "owner", "attach"})
+          EXPECT_FALSE(contains(status.text(), word)) << word << " in: " << status.text();
+      } else if (world.rank() == 1) {
+        const Status status = table.initialize();  // rank 0 closes its table and never calls it
+        EXPECT_FALSE(status.ok());
+        for (const char* word : {"ps/", "slot", "view", "owner", "attach"})
+          EXPECT_FALSE(contains(status.text(), word)) << word << " in: " << status.text();
+      }
+    }
+    meeting.wait();
+    world.leave().or_throw();
+  });
+}
+
 TEST(Serving, IsRefusedToARankThatWorks) {
   run_on(1, [](World& world) {
     pslib::ParameterServer server(world);
