@@ -166,6 +166,7 @@ int run(bool wants_json, bool wants_all) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
+  constexpr int kBadUse = 2;
   CLI::App app("Shows how this weft was built, and the WEFT_* values in force with their sources.",
                "weft-info");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
@@ -182,8 +183,8 @@ int main(int argc, char** argv) {
                "fabric each rank reaches every other, and why")
       ->excludes(json)
       ->excludes(all);
-  CLI11_PARSE(app, argc, argv);
   try {
+    app.parse(argc, argv);
     if (wants_job) {
       weft::print_job_table();
       weft::os::flush_output();
@@ -192,6 +193,8 @@ int main(int argc, char** argv) {
     const int code = weft::run(wants_json, wants_all);
     weft::os::flush_output();
     return code;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUse;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-info: %s\n", error.what());  // must not throw
     return weft::kBadConfig;

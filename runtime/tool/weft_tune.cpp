@@ -66,6 +66,7 @@ int write_table(const std::string& file) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
+  constexpr int kBadUse = 2;
   CLI::App app{
       "Measures the costs of links and processors for collectives. Run as the ranks of a job: "
       "mpirun "
@@ -73,9 +74,11 @@ int main(int argc, char** argv) {
       "WEFT_COLL_COSTS=FILE. A fabric that reaches none of these ranks keeps its default costs."};
   std::string file;
   app.add_option("-o,--output", file, "output file; without it, the costs are printed");
-  CLI11_PARSE(app, argc, argv);
   try {
+    app.parse(argc, argv);
     return weft::write_table(file);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUse;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-tune: %s\n", error.what());
     return 1;

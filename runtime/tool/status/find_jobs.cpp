@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,9 +15,11 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "base/os/fd.hpp"
 #include "base/stats/recording.hpp"
 #include "runtime/tool/plain_text.hpp"
@@ -73,6 +74,28 @@ ProcessStatus status_of_process(int pid) {
     }
   }
   return found;
+}
+
+/// The parent of a process; 0: there is none, or it has ended.
+int parent_of(int pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("PPid:\t")) return number_in(std::string_view(line).substr(6)).value_or(0);
+  return 0;
+}
+
+/// Whether `pid` began by way of `ancestor`, such as its launcher.
+bool descends(int pid, int ancestor) {
+  constexpr int kMostParents = 64;  // parents may change while they are read
+  for (int i = 0; i < kMostParents && pid > 0; ++i, pid = parent_of(pid))
+    if (pid == ancestor) return true;
+  return false;
+}
+
+std::string names(std::span<const FoundJob* const> jobs) {
+  std::string text;
+  for (const FoundJob* const job : jobs) text += (text.empty() ? "" : ", ") + job->id;
+  return text;
 }
 
 class Scan {
@@ -235,15 +258,27 @@ const FoundJob& choose_job(const Search& search, const std::string& wanted) {
     for (const FoundRank& rank : job.ranks)
       if (pid && rank.pid == *pid) return job;
   }
-  std::vector<std::string> ids;
-  for (const FoundJob& job : search.jobs) ids.push_back(job.id);
-  throw Error(ErrorDetail{
-      .code = Code::bad_argument,
-      .operation = "--job",
-      .message = fmt::format(
-          "no job on this host is called {}, and no job has a rank with that pid", wanted),
-      .hint =
-          ids.empty() ? no_job_text(search) : fmt::format("there are: {}", fmt::join(ids, ", "))});
+  std::vector<const FoundJob*> all;
+  std::vector<const FoundJob*> started;
+  for (const FoundJob& job : search.jobs) {
+    all.push_back(&job);
+    const auto is_below = [&](const FoundRank& rank) {
+      return rank.pid != 0 && descends(rank.pid, *pid);
+    };
+    if (pid && std::ranges::any_of(job.ranks, is_below)) started.push_back(&job);
+  }
+  if (started.size() == 1) return *started.front();
+  if (!started.empty())
+    throw_error(Code::bad_argument, "--job",
+                fmt::format("process {} has started the ranks of {} jobs", wanted, started.size()),
+                fmt::format("name one of them: {}", names(started)));
+  std::string why = fmt::format("no job on this host is called {}", wanted);
+  if (pid && fs::exists(fmt::format("/proc/{}", *pid)))
+    why += ", and the process with that pid is no rank and has started none here";
+  else if (pid)
+    why += ", and there is no process with that pid";
+  throw_error(Code::bad_argument, "--job", std::move(why),
+              all.empty() ? no_job_text(search) : fmt::format("there are: {}", names(all)));
 }
 
 std::string no_job_text(const Search& search) {

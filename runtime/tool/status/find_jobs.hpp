@@ -38,8 +38,9 @@ struct Search {
 /// limited in size, and no process can block the search.
 Search find_jobs();
 
-/// Returns the job whose id is `wanted`, or that has a rank with that pid. Throws
-/// Error(bad_argument), which lists the jobs.
+/// Returns the job whose id is `wanted`, or the one that has a rank with that pid, or whose ranks
+/// the process with that pid has started, as mpirun does. Throws Error(bad_argument), which lists
+/// the jobs.
 const FoundJob& choose_job(const Search& search, const std::string& wanted);
 /// The message for a user who can see no job.
 std::string no_job_text(const Search& search);

@@ -88,6 +88,11 @@ std::string waits_text(const JobStatus& job) {
   return text;
 }
 
+std::string peer_text(const FailureStatus& one) {
+  const char* const way = one.operation == stats::Operation::send ? "to" : "from";
+  return one.peer < 0 ? fmt::format("{} any rank", way) : fmt::format("{} rank {}", way, one.peer);
+}
+
 /// "failed: rank 1: put 3 into "x" of rank 0: mismatch: ...; the program has not looked at its
 /// request for 3.2 s".
 std::string failure_text(const RankStatus& rank, const FailureStatus& one) {
@@ -97,6 +102,13 @@ std::string failure_text(const RankStatus& rank, const FailureStatus& one) {
                       "put {} into \"{}\" of rank {}: {}: {}; the program has not looked at its "
                       "request for {:.1f} s\n",
                       one.sequence, one.slot, one.peer, one.code, one.text, one.seconds);
+  if (one.operation == stats::Operation::send || one.operation == stats::Operation::recv)
+    return text +
+           fmt::format("{} {}: {}: {}; the program has not looked at its request for {:.1f} s\n",
+                       stats::name(one.operation), peer_text(one), one.code, one.text, one.seconds);
+  if (one.operation == stats::Operation::rendezvous)
+    return text + fmt::format("rendezvous with rank {}: {}: {}, {:.1f} s ago\n", one.peer, one.code,
+                              one.text, one.seconds);
   return text +
          fmt::format("{}: {}: {}, {:.1f} s ago\n", one.slot, one.code, one.text, one.seconds);
 }

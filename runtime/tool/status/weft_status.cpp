@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
       ->expected(0, 1)
       ->default_str("1")
       ->check(weft::tool::seconds_from(weft::tool::kShortestPause));
-  app.add_option("--job", wanted.job, "Only this job: its id, or the pid of one of its ranks");
+  app.add_option("--job", wanted.job, "Only this job: its id, or the pid of mpirun or a rank");
   app.add_option("--least", wanted.least,
                  "Ignore waits shorter than this, in seconds (default: 0.1)")
       ->check(weft::tool::seconds_from(0));

@@ -50,6 +50,15 @@ def check_progress(pids):
             expect(new["started"][role] >= new["completed"][role], f"{role} of {new}")
 
 
+def check_launchers_pid(launcher, pids):
+    expect(status(launcher)["id"] == status(pids[0])["id"], "mpirun's pid names its job")
+    with subprocess.Popen(["sleep", "60"]) as other:
+        error = tool("weft-status", "--job", str(other.pid), status=2)
+        expect("with that pid is no rank and has started none" in error and "there are: " in error, error)
+        other.kill()
+    expect("no process with that pid" in tool("weft-status", "--job", str(other.pid), status=2), "of none")
+
+
 def check_laggard(pids):
     """Rank 1 is stopped while it waits: the ring waits for it, and no other rank is blamed."""
     os.kill(pids[2], signal.SIGSTOP)
@@ -123,6 +132,8 @@ def check_bad_use(tmp):
         status = [os.path.join(BIN, "weft-status"), "--json"]
         lost = subprocess.run(status, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     expect(lost.returncode == 2 and "No space left" in lost.stderr, f"a lost output: {lost}")
+    for name in "weft-info", "weft-tune", "weft-status":
+        expect("--hlep" in tool(name, "--hlep", status=2), f"{name} names what it does not know")
     error = tool("weft-chaos", "--cut", "--", "true", status=2)
     expect("--cut-command" in error and error.count("\n") == 1, error)
     for ranks in [], ["--ranks", "1"], ["--ranks", "0,2"]:
@@ -160,6 +171,7 @@ def main():
         with running(job(mpirun, RANKS, program, survive=True), **settings) as ranks:
             pids = joined(ranks, RANKS)
             check_progress(pids)
+            check_launchers_pid(ranks.pid, pids)
             check_laggard(pids)
             check_recordings(pids, tmp)
             expect(os.listdir(folder) == [], "files while nothing has failed")
