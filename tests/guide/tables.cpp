@@ -15,8 +15,7 @@ void train(weft::World& world, const std::string& name, weft::pslib::Consistency
   options.consistency = consistency;
   weft::pslib::Table table = server.table("model", {{"w", {8}}}, options);
   if (server.serves()) {
-    weft::pslib::Table* const tables[] = {&table};
-    server.serve(tables).or_throw();  // until every worker has closed its table
+    server.serve(table).or_throw();  // until every worker has closed its table
     const weft::pslib::TableStatistics seen = table.statistics();
     std::printf("%s: %lu gradients used, %lu late ones not\n", name.c_str(),
                 seen.applied + seen.folded, seen.dropped);
@@ -51,8 +50,7 @@ void sparse_rows(weft::World& world) {
   weft::pslib::SparseTable words = server.sparse_table(
       "words", {.dim = 4, .optimizer = weft::pslib::Optimizer::sgd(1.0F), .spread = 0.0F});
   if (server.serves()) {
-    weft::pslib::SparseTable* const tables[] = {&words};
-    server.serve({}, tables).or_throw();
+    server.serve(words).or_throw();
     return;
   }
   // 7 occurs twice; the last id is this worker's own.
@@ -76,8 +74,7 @@ std::uint64_t four_steps(weft::World& world, const std::string& name, const char
   options.checkpoint = {.folder = folder, .every = 2, .keep = 2};
   weft::pslib::Table table = server.table("saved", {{"w", {100}}}, options);
   if (server.serves()) {
-    weft::pslib::Table* const tables[] = {&table};
-    server.serve(tables).or_throw();
+    server.serve(table).or_throw();
     return table.version();
   }
   std::ranges::fill(table.parameter("w").as<float>(), 1.0F);  // for a table without a checkpoint

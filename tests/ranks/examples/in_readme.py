@@ -1,6 +1,6 @@
 """The programs of README do what it says.
 
-Usage: in_readme.py FIRST_PUT GRAPH MPIRUN [FLAG ...]
+Usage: in_readme.py FIRST_PUT TRAINER GRAPH MPIRUN [FLAG ...]
 """
 
 import re
@@ -8,9 +8,12 @@ import sys
 
 from jobs import expect, job, run
 
-first_put, graph, *mpirun = sys.argv[1:]
+first_put, trainer, graph, *mpirun = sys.argv[1:]
 done = run(job(mpirun, 2, first_put))
 expect(done.returncode == 0 and "2 4 8 16 came from rank 1" in done.stdout, f"the first put:\n{done.stdout}")
+done = run(job(mpirun, 3, trainer))
+learnt = done.stdout.splitlines().count("version 200: w is 1.0")
+expect(done.returncode == 0 and learnt == 3, f"the trainer:\n{done.stdout}")
 done = run(job(mpirun, 2, graph))
 print(done.stdout)
 expect(done.returncode == 0, f"the graph ended with {done.returncode}")
