@@ -57,6 +57,7 @@ enum class Setting : std::uint8_t {
   topo_file,  ///< WEFT_TOPO_FILE        text   ""    a description of this machine
   gpu_nic,    ///< WEFT_GPU_NIC          text   ""    GPU=NIC[,...]
   gdr_level,  ///< WEFT_GDR_LEVEL        choice PXB   GPUDirect up to this path class
+  gpu_flush,  ///< WEFT_GPU_FLUSH        choice auto  auto | none | driver | read
 
   // Between hosts.
   iface,       ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts

@@ -12,6 +12,7 @@ TransferCounters& TransferCounters::operator+=(const TransferCounters& other) no
   registrations += other.registrations;
   staged_bytes += other.staged_bytes;
   device_copies += other.device_copies;
+  gpu_flushes += other.gpu_flushes;
   return *this;
 }
 

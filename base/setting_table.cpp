@@ -136,6 +136,10 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
             "LOC | PIX | PXB | P2C | PHB | NODE | SYS | poster | never",
             "the largest distance at which a NIC accesses GPU memory directly; poster: same host "
             "bridge"}),
+    expert({Setting::gpu_flush, "WEFT_GPU_FLUSH", SettingType::choice, "auto",
+            "auto | none | driver | read",
+            "how a NIC's writes into a GPU's memory are made visible there; auto: as the driver "
+            "says"}),
     {Setting::iface, "WEFT_IFACE", SettingType::text, "auto",
      "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, up to 4 of these, "
      "comma-separated, or auto",

@@ -284,14 +284,17 @@ static_assert(sizeof(EdgeCounters) == 64);
 struct alignas(64) GpuCounters {
   Counter staged_bytes;
   Counter device_copies;
+  Counter gpu_flushes;
 
   void clear() noexcept {
     staged_bytes.clear();
     device_copies.clear();
+    gpu_flushes.clear();
   }
   void read(TransferCounters& into) const noexcept {
     into.staged_bytes = staged_bytes.get();
     into.device_copies = device_copies.get();
+    into.gpu_flushes = gpu_flushes.get();
   }
 };
 static_assert(sizeof(GpuCounters) == 64);

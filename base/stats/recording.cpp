@@ -221,6 +221,7 @@ class Image {
       to.registrations.add(from.registrations);
       entry->gpu_counters.staged_bytes.add(from.staged_bytes);
       entry->gpu_counters.device_copies.add(from.device_copies);
+      entry->gpu_counters.gpu_flushes.add(from.gpu_flushes);
       ++entry;
     }
   }

@@ -90,7 +90,7 @@ std::string schema() {
   std::string text =
       "counters transfers bytes_moved bytes_copied work_requests credit_writes control_messages "
       "registrations credit_writes_on_demand\n"
-      "gpu_counters staged_bytes device_copies\n"
+      "gpu_counters staged_bytes device_copies gpu_flushes\n"
       "path_counters control_messages registrations rails_lost rails_back\n";
   text += line("path_states", kPathStates) + "path_healths alive slow suspect dead\n" +
           line("edge_states", kEdgeStates) + line("operations", kOperations) + "roles";

@@ -24,9 +24,9 @@ std::string counters_text(const TransferCounters& c) {
   return fmt::format(
       "{{\"transfers\": {}, \"bytes_moved\": {}, \"bytes_copied\": {}, \"work_requests\": {}, "
       "\"credit_writes\": {}, \"control_messages\": {}, \"registrations\": {}, "
-      "\"staged_bytes\": {}, \"device_copies\": {}}}",
+      "\"staged_bytes\": {}, \"device_copies\": {}, \"gpu_flushes\": {}}}",
       c.transfers, c.bytes_moved, c.bytes_copied, c.work_requests, c.credit_writes,
-      c.control_messages, c.registrations, c.staged_bytes, c.device_copies);
+      c.control_messages, c.registrations, c.staged_bytes, c.device_copies, c.gpu_flushes);
 }
 
 std::string path_text(const PathReport& path) {

@@ -21,6 +21,7 @@ struct WEFT_API TransferCounters {
   std::uint64_t staged_bytes = 0;   ///< bytes that went through host memory on their way from or to
                                     ///< a GPU at this end
   std::uint64_t device_copies = 0;  ///< copies between host memory and a GPU that this took
+  std::uint64_t gpu_flushes = 0;    ///< flushes of a NIC's writes into a GPU's memory
 
   TransferCounters& operator+=(const TransferCounters& other) noexcept;
   friend TransferCounters operator-(TransferCounters a, const TransferCounters& b) noexcept {
@@ -33,6 +34,7 @@ struct WEFT_API TransferCounters {
     a.registrations -= b.registrations;
     a.staged_bytes -= b.staged_bytes;
     a.device_copies -= b.device_copies;
+    a.gpu_flushes -= b.gpu_flushes;
     return a;
   }
 };
@@ -51,8 +53,9 @@ struct EdgeReport {
   TransferCounters counters;
   /// "direct": tensors are moved from and to where they lie. "staged": some went by way of other
   /// memory of this rank first. "mapped": the writer's GPU copies them into the owner's.
+  /// "gpudirect": a NIC reads or writes the memory of this rank's GPU by itself.
   std::string way = "direct";
-  std::string reason{};  ///< why they are staged or mapped; empty if they are not
+  std::string reason{};  ///< for that, unless it is "direct"
 };
 
 /// Whether a fabric can reach a peer, and why it was chosen or not.

@@ -62,7 +62,8 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
       forget_remote(m.remote_id);
   });
   handle(ChunkWantedMessage{}, [&](const ChunkWantedMessage& m) {
-    if (local_.has_chunk(m.chunk)) mesh_.share(peer, m.chunk);
+    const bool is_gpus = local_.gpus != nullptr && local_.gpus->chunk(m.chunk).has_value();
+    if (is_gpus || local_.has_chunk(m.chunk)) mesh_.share(peer, m.chunk);
   });
   handle(CreditWantedMessage{}, [&](const CreditWantedMessage& m) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);

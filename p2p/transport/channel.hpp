@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "p2p/transport/capabilities.hpp"
@@ -63,6 +64,15 @@ class Channel {
   virtual bool export_region(std::uint32_t chunk) = 0;
   /// Address at which this process may load from the peer's memory; null where the fabric has none.
   virtual std::byte* map(RemoteMemory memory) noexcept = 0;
+
+  /// Whether puts from this tensor on a GPU, and gets into it, need no host memory. `why_not`:
+  /// null, or the reason; it is left alone where the path reaches host memory alone. May register
+  /// the tensor's memory. Any thread.
+  virtual bool reaches_gpu(const Tensor& /*tensor*/, std::string* /*why_not*/ = nullptr) noexcept {
+    return false;
+  }
+  /// The most parts of a put of which some lie on a GPU.
+  static constexpr std::size_t kMostGpuParts = 8;
 
   /// The ports that the path goes by; none where the fabric has none, or before it is up. Any
   /// thread.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "base/stats/layout.hpp"
 #include "p2p/transport/put_work.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
@@ -37,6 +38,9 @@ class GetEngine {
 /// afterwards.
 struct Get {
   std::span<const GetWork> pieces;
+  /// Some of them go to a GPU's memory (Channel::reaches_gpu): what was read is flushed before
+  /// there is an outcome, and that is counted here.
+  stats::Counter* gpu_flushes = nullptr;
 
   /// The outcome: ok once all bytes are here; nullopt until then. Asking makes progress, one thread
   /// at a time. When there is an outcome, this rank's sleepers are woken; asked again, it is the

@@ -78,7 +78,9 @@ std::uint32_t NotificationTable::add(const ExpectedWords& words) {
                          .stride = words.stride,
                          .last = words.last,
                          .passed = words.passed,
-                         .places = words.places};
+                         .places = words.places,
+                         .gpu_flushes = words.gpu_flushes};
+  if (words.gpu_flushes != nullptr) gpu_words_.fetch_add(count, std::memory_order_release);
   runs_.emplace(first, count);
   return options_.first + first;
 }
@@ -88,6 +90,8 @@ void NotificationTable::remove(std::uint32_t index) noexcept {
   const std::uint32_t first = index - options_.first;
   const auto run = runs_.find(first);
   if (run == runs_.end()) return;
+  if (words_[first].gpu_flushes != nullptr)
+    gpu_words_.fetch_sub(run->second, std::memory_order_release);
   for (std::uint32_t i = 0; i < run->second; ++i) words_[first + i] = {};
   try {
     auto freed = free_.emplace(first, run->second).first;
@@ -140,6 +144,12 @@ NotificationTable::Place NotificationTable::judge(std::uint32_t index, std::uint
 bool NotificationTable::expects(std::uint32_t index) const noexcept {
   const std::lock_guard lock(mutex_);
   return find(index) != nullptr;
+}
+
+stats::Counter* NotificationTable::find_gpu_flushes(std::uint32_t index) noexcept {
+  const Arriving arriving(*this);
+  const Word* const word = find(index);
+  return word == nullptr ? nullptr : word->gpu_flushes;
 }
 
 [[gnu::always_inline]] inline std::uint64_t NotificationTable::known(const Word& word) noexcept {

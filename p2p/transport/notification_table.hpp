@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/stats/layout.hpp"
 #include "p2p/transport/put_work.hpp"
 #include "p2p/transport/quick_use.hpp"
 
@@ -30,6 +31,9 @@ struct ExpectedWords {
   /// The only memory that the payloads of these puts may go to; Channel::grant() adds a place for
   /// one word. A fabric whose NIC writes can't check it.
   std::array<MemoryRef, 2> places{};
+  /// The payloads go to a GPU's memory: where a NIC writes there, what it has written is flushed
+  /// before a word is set, and counted here. Null: they go to host memory.
+  stats::Counter* gpu_flushes = nullptr;
 };
 
 /// The low bits of a sequence number: enough to tell it from its neighbours.
@@ -77,6 +81,10 @@ class NotificationTable {
   /// Whether a put for the word may write there. `late`: the word is past it, the put is obsolete.
   Place judge(std::uint32_t index, std::uint64_t sequence, const MemoryRef& place) const noexcept;
   bool expects(std::uint32_t index) const noexcept;
+  /// Where flushes of payloads on a GPU are counted; null: these are in host memory.
+  stats::Counter* gpu_flushes(std::uint32_t index) noexcept {
+    return gpu_words_.load(std::memory_order_acquire) == 0 ? nullptr : find_gpu_flushes(index);
+  }
 
   enum class Arrival : std::uint8_t { set, partly, unknown, out_of_turn };
   /// The payload of a put has arrived: sets its word. The caller rings the rank's doorbell
@@ -95,6 +103,7 @@ class NotificationTable {
     std::uint64_t last = 0;                              ///< in turn: the last sequence set
     const std::atomic<std::uint64_t>* passed = nullptr;  ///< as ExpectedWords has it
     std::array<MemoryRef, 2> places{};
+    stats::Counter* gpu_flushes = nullptr;
     /// For puts in pieces: the last sequence that each queue pair brought.
     std::unique_ptr<std::array<std::uint64_t, kMaxQueuePairs>> brought{};
   };
@@ -103,6 +112,7 @@ class NotificationTable {
   /// Excludes all else, for a change.
   class Change;
   std::uint32_t take_run(std::uint32_t count);
+  stats::Counter* find_gpu_flushes(std::uint32_t index) noexcept;
   /// Null: no such word is expected.
   Word* find(std::uint32_t index) noexcept;
   const Word* find(std::uint32_t index) const noexcept;
@@ -111,7 +121,8 @@ class NotificationTable {
   static std::uint64_t known(const Word& word) noexcept;
 
   const Options options_;
-  QuickUse arriving_;  ///< with Options::one_at_a_time
+  std::atomic<std::uint32_t> gpu_words_{0};  ///< expected now
+  QuickUse arriving_;                        ///< with Options::one_at_a_time
   mutable std::mutex mutex_;
   std::vector<Word> words_;
   std::map<std::uint32_t, std::uint32_t> runs_;  ///< in use: count by first index

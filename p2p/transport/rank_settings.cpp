@@ -32,6 +32,7 @@ RankSettings::RankSettings(const LocalRankOptions& options)
     : record_dir(record_dir_of(options.config)),
       only_fabric(fabric_kind(options.config.text(Setting::fabric))),
       cross_memory(options.config.text(Setting::cross_memory) == "auto"),
+      require_gdr(options.config.text(Setting::require) == "gdr"),
       check_flow(options.config.text(Setting::check) == "flow"),
       placement(options.placement) {}
 

@@ -13,12 +13,6 @@
 namespace weft {
 
 void check_join_settings(const Config& config) {
-  if (config.text(Setting::require) == "gdr")
-    throw Error(
-        ErrorDetail{.code = Code::unreachable,
-                    .operation = "join",
-                    .message = "WEFT_REQUIRE=gdr: the NICs of this version reach no GPU memory",
-                    .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
   p2p::cuda::check_gpu_setting(config.text(Setting::gpu));
   if (const std::string& address = config.text(Setting::subscribe_addr); !address.empty())
     (void)subscribe::parse_subscriber_address(address);

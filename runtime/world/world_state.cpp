@@ -196,7 +196,8 @@ void WorldState::join(const std::vector<std::string>& warnings, Deadline deadlin
 }
 
 void WorldState::check_required(const Config& config) const {
-  if (config.text(Setting::require) != "rdma") return;
+  const std::string& required = config.text(Setting::require);
+  if (required == "none") return;
   for (int peer = 0; peer < size; ++peer) {
     const bool is_here = peer == rank;
     const p2p::FabricKind fabric = mesh.peer(peer).fabric->kind();
@@ -208,7 +209,7 @@ void WorldState::check_required(const Config& config) const {
     throw Error(ErrorDetail{
         .code = Code::unreachable,
         .operation = "join",
-        .message = fmt::format("WEFT_REQUIRE=rdma: {} is not reached by RDMA: {}",
+        .message = fmt::format("WEFT_REQUIRE={}: {} is not reached by RDMA: {}", required,
                                is_here ? "this rank itself" : fmt::format("rank {}", peer),
                                why_not.value_or("")),
         .hint = "fix this, or unset WEFT_REQUIRE to take what there is",

@@ -50,8 +50,9 @@ bool makes_sense(const AttachedMessage& message, const Contract& declared) noexc
   if (message.lines.bytes < lines || message.lines.offset % alignof(SlotLine) != 0) return false;
   // A writer stores there; a reader loads whole lines of what its owner alone may write.
   const ArenaSort sort = sort_of_chunk(message.buffers.chunk);
-  if (message.stride != 0 && (reader ? sort != ArenaSort::published : !peers_write(sort)))
-    return false;
+  const bool by_nic = message.on_gpu != 0 && message.gpu_way == cuda::GpuWay::nic;
+  const bool may_write = by_nic ? sort == ArenaSort::device : peers_write(sort);
+  if (message.stride != 0 && (reader ? sort != ArenaSort::published : !may_write)) return false;
   if (reader &&
       (message.buffers.offset % Heap::kGranule != 0 || message.stride % Heap::kGranule != 0))
     return false;

@@ -166,6 +166,9 @@ EdgeReport RemoteEnd::report() const {
   } else if (is_mapped_.load(std::memory_order_relaxed)) {
     edge.way = "mapped";
     edge.reason = p2p::cuda::reason_of(p2p::cuda::GpuWay::mapped);
+  } else if (by_nic_.load(std::memory_order_relaxed)) {
+    edge.way = "gpudirect";
+    edge.reason = p2p::cuda::reason_of(p2p::cuda::GpuWay::nic);
   }
   return edge;
 }

@@ -124,6 +124,7 @@ class RemoteEnd {
   /// Why tensors are staged at this end; null: none was. A constant text.
   std::atomic<const char*> staged_because_{nullptr};
   std::atomic<bool> is_mapped_{false};  ///< puts go by one copy into the owner's GPU
+  std::atomic<bool> by_nic_{false};     ///< a NIC reads or writes a GPU's memory for puts
   mutable p2p::UseGate gate_;           ///< shut when the owner has closed the slot
   std::uint64_t slot_id_ = 0;
   std::uint64_t attachment_id_ = 0;

@@ -12,6 +12,7 @@
 #include "p2p/slot/attach/contract.hpp"
 #include "p2p/transport/channel.hpp"
 #include "p2p/transport/control_message.hpp"
+#include "p2p/transport/cuda/gpu_page.hpp"
 #include "p2p/transport/cuda/gpu_way.hpp"
 
 namespace weft::p2p {
@@ -108,14 +109,10 @@ struct AttachedMessage {
   MemoryRef gpu_buffers;
   std::uint64_t gpu_stride = 0;  ///< from one of these to the next
   MemoryRef gpu_page;            ///< where the writer's GPU proves that it reaches them
-  /// Why there are none, if the slot lies on a GPU; mapped: there are.
+  /// Why there are none, if the slot lies on a GPU; mapped: there are; nic: `buffers` are there.
   cuda::GpuWay gpu_way = cuda::GpuWay::other_host;
   std::uint32_t on_gpu = 0;  ///< 1: the slot lies on a GPU
 };
-
-/// The page that proves a path between two GPUs: this word, then each a step further.
-inline constexpr std::size_t kGpuPage = 4096;
-inline constexpr std::uint64_t kGpuPageStep = 0x9e3779b97f4a7c15;
 
 /// A writer's way to a slot on a GPU; or (unproven) a question: it has written the page of
 /// AttachedMessage, whose first word is `nonce`.

@@ -58,9 +58,10 @@ class PutBuffers {
   bool is_staged(std::uint64_t sequence) const noexcept {
     return sequence > staged_after_.load(std::memory_order_relaxed);
   }
-  /// Whether a GPU has copied that tensor into the slot's own buffer.
-  bool came_mapped(std::uint64_t index, std::uint64_t sequence) const noexcept {
-    return gpu_mark(line(index)) == sequence;
+  /// Whether a GPU has copied that tensor into the slot's own buffer, or a NIC has written it
+  /// there.
+  bool came_to_gpu(std::uint64_t index, std::uint64_t sequence) const noexcept {
+    return gpu_mark(line(index)) == sequence || gpu_->came_by_nic(sequence);
   }
   /// Copies a tensor from its staging buffer into the user's memory. For one on a GPU: gpu().
   void unstage(std::uint64_t index) noexcept;

@@ -137,8 +137,18 @@ Status DynamicArrivals::start(const RemoteMemory& from) noexcept {
   try {
     // Where the tensor is to lie in memory that no fabric reaches.
     reading.landing = {};
-    if (tensor.memory().is_gpu() ||
-        (!channel.capabilities().copies && !local_.reachable(tensor.data(), tensor.bytes())))
+    std::string why;
+    const bool is_on_gpu = tensor.memory().is_gpu();
+    const bool by_nic = is_on_gpu && channel.reaches_gpu(tensor, &why);
+    reading.get.gpu_flushes = by_nic ? &gpu_counters_.gpu_flushes : nullptr;
+    by_nic_.store(by_nic, std::memory_order_relaxed);
+    if (is_on_gpu && !by_nic && local_.require_gdr)
+      return failure(Code::unreachable,
+                     fmt::format("WEFT_REQUIRE=gdr: the tensor would be staged: {}{}{}",
+                                 cuda::reason_of(way()), why.empty() ? "" : ": ", why),
+                     "fix this, or unset WEFT_REQUIRE to take what there is");
+    if ((is_on_gpu && !by_nic) || (!is_on_gpu && !channel.capabilities().copies &&
+                                   !local_.reachable(tensor.data(), tensor.bytes())))
       reading.landing = OwnedBlock(local_.data, tensor.bytes());
     reading.pieces.assign(
         1, {reading.landing ? reading.landing.data() : tensor.data(), from, tensor.bytes()});
@@ -168,6 +178,7 @@ void DynamicArrivals::end() noexcept {
   if (reading == nullptr) return;
   if (std::exchange(reading_.started, false)) {
     reading->tensor = reading_.place->tensor;
+    reading->get.gpu_flushes = nullptr;  // nobody will see it
     if (!reading->get.cancel()) return local_.strays.keep(std::move(reading_.reading), id_);
     reading->tensor = {};
   }

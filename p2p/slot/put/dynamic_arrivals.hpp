@@ -1,6 +1,7 @@
 // Tensors of a dynamic slot at the owner: the one that is being read, and those that are held.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/counters.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
+#include "p2p/transport/cuda/gpu_way.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/slot.hpp"
@@ -52,6 +54,10 @@ class DynamicArrivals {
   const Tensor& finish(bool kept) noexcept;
   /// The application has let go of it.
   void forget(std::uint64_t sequence) noexcept;
+  /// The way of the latest tensor that went to a GPU. Any thread.
+  cuda::GpuWay way() const noexcept {
+    return by_nic_.load(std::memory_order_relaxed) ? cuda::GpuWay::nic : cuda::GpuWay::other_host;
+  }
   /// The rank that it is read from.
   int source() const noexcept { return reading_.record.rank; }
 
@@ -90,6 +96,7 @@ class DynamicArrivals {
   EdgeCounters& counters_;
   GpuCounters& gpu_counters_;
   AllocateTensor allocate_;
+  std::atomic<bool> by_nic_{false};
   std::vector<std::unique_ptr<Held>>
       held_;  ///< tensors that were read and not released, and free places
   BeingRead reading_;

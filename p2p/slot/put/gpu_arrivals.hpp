@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -30,6 +31,12 @@ class GpuArrivals {
   /// From staging buffer to staging buffer.
   std::size_t stride() const noexcept { return stride_; }
 
+  /// Progress thread: tensors above `after` come from a new writer, whose NIC writes them to where
+  /// the slot lies, or not.
+  void begin_writer(std::uint64_t after, bool by_nic);
+  /// Whether that tensor came so.
+  bool came_by_nic(std::uint64_t sequence) const noexcept;
+
   /// Begins to copy tensor `sequence`, which lies in staging buffer `index`, unless that has begun.
   /// Throws Error.
   void begin(std::uint64_t index, std::uint64_t sequence, const Tensor& to);
@@ -47,6 +54,12 @@ class GpuArrivals {
   const std::size_t stride_;
   const std::shared_ptr<const OwnedBlock> stage_;
   std::vector<Copy> copies_;  ///< by buffer
+  struct Writer {
+    std::uint64_t after = 0;
+    bool by_nic = false;
+  };
+  mutable std::mutex writers_mutex_;
+  std::vector<Writer> writers_;  ///< of all tensors that may not have been handed out
   GpuOffer offer_;
 };
 

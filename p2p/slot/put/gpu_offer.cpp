@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "p2p/slot/put/gpu_page.hpp"
+#include "p2p/transport/cuda/gpu_page.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
@@ -12,13 +12,14 @@ namespace weft::p2p {
 using cuda::GpuWay;
 
 GpuOffer::GpuOffer(LocalRank& local, const Tensor& memory, std::size_t stride)
-    : local_(local), stride_(stride), offer_(prepare(memory)), way_(offer_) {}
+    : local_(local), memory_(memory), stride_(stride), offer_(prepare(memory)), way_(offer_) {}
 
 GpuWay GpuOffer::prepare(const Tensor& memory) {
   arena_ = local_.gpus->arena(memory.memory());
   const auto at = arena_->locate(memory.data(), memory.bytes());
-  if (!at || !local_.gpus->exported(at->chunk)) return GpuWay::not_exported;
+  if (!at) return GpuWay::not_exported;
   buffers_ = {at->chunk, at->offset, at->bytes};
+  if (!local_.gpus->exported(at->chunk)) return GpuWay::not_exported;
   try {
     page_ = Tensor(make_storage(arena_, kGpuPage), 0, DType::u8, {kGpuPage});
   } catch (const Error&) {
@@ -29,13 +30,31 @@ GpuWay GpuOffer::prepare(const Tensor& memory) {
   return local_.gpus->exported(page->chunk) ? GpuWay::mapped : GpuWay::not_exported;
 }
 
+GpuWay GpuOffer::offer_to_nic(Mesh& mesh, Peer& peer) noexcept {
+  if (buffers_.bytes == 0) return GpuWay::other_host;
+  std::string why;
+  if (peer.channel->reaches_gpu(memory_, &why) && mesh.share(peer, buffers_.chunk))
+    return GpuWay::nic;
+  if (why.empty()) return GpuWay::other_host;
+  local_.log->info(Subsystem::slot, "puts of rank {} into a slot on {} are staged: {}", peer.rank,
+                   memory_.memory().text(), why);
+  verdict_ = std::move(why);
+  return GpuWay::nic_refused;
+}
+
 void GpuOffer::grant(Mesh& mesh, Peer& peer, AttachedMessage& granted) {
   granted.on_gpu = 1;
-  granted.gpu_way = peer.channel->fabric() == FabricKind::shm ? offer_ : GpuWay::other_host;
+  verdict_.clear();
+  granted.gpu_way = peer.channel->fabric() == FabricKind::shm ? offer_ : offer_to_nic(mesh, peer);
   if (granted.gpu_way == GpuWay::mapped &&
       !(mesh.share(peer, buffers_.chunk) && mesh.share(peer, page_ref_.chunk)))
     granted.gpu_way = GpuWay::not_exported;
   settle(granted.gpu_way == GpuWay::mapped ? GpuWay::unproven : granted.gpu_way);
+  if (granted.gpu_way == GpuWay::nic) {
+    granted_ = true;
+    granted.buffers = buffers_;
+    granted.stride = stride_;
+  }
   if (granted.gpu_way != GpuWay::mapped) return;
   granted_ = true;
   granted.gpu_buffers = buffers_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
@@ -22,7 +23,7 @@ class GpuOffer {
   /// `memory`: the buffers, each `stride` bytes. Without room for the page there is no offer.
   GpuOffer(LocalRank& local, const Tensor& memory, std::size_t stride);
 
-  /// Tells a writer, to whom staging is granted in any case.
+  /// Tells a writer, to whom staging was granted. A NIC's writer gets the slot's buffers instead.
   void grant(Mesh& mesh, Peer& peer, AttachedMessage& granted);
   /// The writer has chosen.
   void settle(cuda::GpuWay way) noexcept;
@@ -32,6 +33,8 @@ class GpuOffer {
   bool serve(Mesh& mesh) noexcept;
   /// The latest writer's way.
   cuda::GpuWay way() const noexcept { return way_.load(std::memory_order_relaxed); }
+  /// Why the NIC was refused; empty: it was not.
+  const std::string& verdict() const noexcept { return verdict_; }
   /// A writer may still copy there although the slot is closed, or may no more.
   void count_quarantine(bool enters) noexcept;
 
@@ -44,8 +47,11 @@ class GpuOffer {
   };
   /// Why there can't be one; mapped: there can.
   cuda::GpuWay prepare(const Tensor& memory);
+  /// Whether the writer's NIC may write there; nic: it may, and the peer knows the memory.
+  cuda::GpuWay offer_to_nic(Mesh& mesh, Peer& peer) noexcept;
 
   LocalRank& local_;
+  const Tensor memory_;
   const std::size_t stride_;
   std::shared_ptr<Arena> arena_;
   MemoryRef buffers_;
@@ -55,6 +61,7 @@ class GpuOffer {
   bool granted_ = false;  ///< to some writer
   std::atomic<cuda::GpuWay> way_;
   std::optional<Check> check_;
+  std::string verdict_;
 };
 
 }  // namespace weft::p2p

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
 
@@ -14,6 +15,13 @@ void pack(const Tensor& tensor, std::byte* to) noexcept {
     std::memcpy(to, from, bytes);
     to += bytes;
   });
+}
+
+std::optional<MemoryRef> Lending::locate(const Tensor& tensor) const {
+  if (!tensor.memory().is_gpu()) return local_.locate(tensor);
+  const auto at = local_.gpus->chunk_at(tensor.data(), tensor.extent());
+  if (!at) return std::nullopt;
+  return MemoryRef{at->chunk, at->offset, tensor.extent()};
 }
 
 Lending::Lent Lending::lend(const Channel& channel, const Tensor& tensor, std::uint64_t buffer,
@@ -30,7 +38,7 @@ Lending::Lent Lending::lend(const Channel& channel, const Tensor& tensor, std::u
     record.offset = held.packed.block().offset;
     return {};
   }
-  auto place = tensor.dense() ? local_.locate(tensor) : std::nullopt;
+  auto place = tensor.dense() ? locate(tensor) : std::nullopt;
   if (place && sort_of_chunk(place->chunk) == ArenaSort::adopted &&
       !channel.capabilities().peer_reaches_adopted.load())
     place.reset();

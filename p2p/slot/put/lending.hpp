@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
@@ -30,7 +31,8 @@ class Lending {
     Status status{};
     const char* packed_because = nullptr;  ///< null: the tensor is read in place
   };
-  /// Fills the buffer's record and holds the tensor until it is taken back. `staged`: a copy of its
+  /// Fills the buffer's record and holds the tensor until it is taken back. One on a GPU lies where
+  /// the owner's NIC reads it, or is staged. `staged`: a copy of its
   /// elements in the data arena, which the owner reads instead; empty: there is none.
   Lent lend(const Channel& channel, const Tensor& tensor, std::uint64_t buffer,
             OwnedBlock staged) noexcept;
@@ -48,6 +50,8 @@ class Lending {
   void keep_records() noexcept;
 
  private:
+  /// Where the owner reads it in place.
+  std::optional<MemoryRef> locate(const Tensor& tensor) const;
   struct Held {
     Tensor tensor{};
     OwnedBlock packed{};  ///< where the tensor could not be read in place

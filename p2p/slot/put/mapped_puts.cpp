@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
-#include "p2p/slot/put/gpu_page.hpp"
+#include "p2p/transport/cuda/gpu_page.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {

@@ -278,11 +278,11 @@ EdgeReport PutOwner::report() const {
   edge.peer = last_writer_.load(std::memory_order_acquire);
   if (edge.peer >= 0) edge.fabric = p2p::name(mesh_.peer(edge.peer).channel->fabric());
   edge.counters = row_.read_counters();
-  if (buffers_.gpu() != nullptr || edge.counters.staged_bytes != 0) {
-    using p2p::cuda::GpuWay;
-    const GpuWay way =
-        buffers_.gpu() == nullptr ? GpuWay::other_host : buffers_.gpu()->offer().way();
-    edge.way = way == GpuWay::mapped ? "mapped" : "staged";
+  using p2p::cuda::GpuWay;
+  const bool has_gpu = buffers_.gpu() != nullptr;
+  const GpuWay way = has_gpu ? buffers_.gpu()->offer().way() : dynamic_.way();
+  if (has_gpu || way == GpuWay::nic || edge.counters.staged_bytes != 0) {
+    edge.way = way == GpuWay::mapped ? "mapped" : way == GpuWay::nic ? "gpudirect" : "staged";
     edge.reason = p2p::cuda::reason_of(way);
   }
   return edge;

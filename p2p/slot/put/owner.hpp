@@ -100,6 +100,8 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void detached(Attachment& attachment) noexcept override;
   void closing() noexcept override { let_drained_go(); }
   Status writer_taken(const p2p::Peer& peer) const;
+  /// For a slot on a GPU: by which way the writer's tensors come there.
+  Status offer_gpu(p2p::Peer& peer, p2p::AttachedMessage& granted);
   void prepare_stage(const p2p::Peer& peer);
   /// Takes what the attachment's puts come by, and says so in the grant.
   void expect_puts(Attachment& attachment, p2p::AttachedMessage& granted);

@@ -19,13 +19,15 @@ Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMess
   if (notify_ != p2p::Notify::always) buffers_.grant_tails(peer, asked, granted);
   if (!buffers_.share(mesh_, peer)) return not_shared(peer);
   buffers_.grant(granted);
-  if (buffers_.gpu() != nullptr) buffers_.gpu()->offer().grant(mesh_, peer, granted);
+  if (Status status = offer_gpu(peer, granted); !status.ok()) return status;
   Attachment& attachment = attachments_.free_for(peer);
   attachment.remote_id = asked.remote_id;
   const auto word = resolve_credit_word(attachment, asked);
   if (!word.ok()) return word.status();
   attachment.credit_word = *word;
   granted.sequence = buffers_.highest_sequence();
+  if (buffers_.gpu() != nullptr)
+    buffers_.gpu()->begin_writer(granted.sequence, granted.gpu_way == p2p::cuda::GpuWay::nic);
   expect_puts(attachment, granted);
   last_writer_.store(peer.rank, std::memory_order_release);
   row_.set_peer(peer.rank);
@@ -38,6 +40,21 @@ Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMess
   buffers_.stage_after(granted.sequence);
   granted.attachment_id = attachment.id.load(std::memory_order_relaxed);
   return {};
+}
+
+Status PutOwner::offer_gpu(p2p::Peer& peer, AttachedMessage& granted) {
+  using p2p::cuda::GpuWay;
+  if (buffers_.gpu() == nullptr) return {};
+  p2p::GpuOffer& offer = buffers_.gpu()->offer();
+  offer.grant(mesh_, peer, granted);
+  if (!local_.require_gdr || granted.gpu_way == GpuWay::mapped || granted.gpu_way == GpuWay::nic)
+    return {};
+  return failure(Code::unreachable, "attach",
+                 fmt::format("WEFT_REQUIRE=gdr: the slot lies on {}, and its tensors would be "
+                             "staged: {}{}{}",
+                             spec_.memory.text(), p2p::cuda::reason_of(granted.gpu_way),
+                             offer.verdict().empty() ? "" : ": ", offer.verdict()),
+                 "fix this, or unset WEFT_REQUIRE to take what there is");
 }
 
 Status PutOwner::writer_taken(const p2p::Peer& peer) const {
@@ -62,6 +79,8 @@ void PutOwner::prepare_stage(const p2p::Peer& peer) {
 
 void PutOwner::expect_puts(Attachment& attachment, AttachedMessage& granted) {
   const bool tails = granted.tail_stride != 0;
+  const bool by_nic = granted.on_gpu != 0 && granted.gpu_way == p2p::cuda::GpuWay::nic;
+  p2p::Counter& flushes = row_.gpu_counters().gpu_flushes;
   attachment.notification_id = granted.notification_id =
       attachment.peer->channel->expect({.words = buffers_.words(),
                                         .count = spec_.depth,
@@ -69,7 +88,8 @@ void PutOwner::expect_puts(Attachment& attachment, AttachedMessage& granted) {
                                         .in_turn = true,
                                         .last = granted.sequence,
                                         .passed = tails ? &released_.word() : nullptr,
-                                        .places = {granted.lines, granted.buffers}});
+                                        .places = {granted.lines, granted.buffers},
+                                        .gpu_flushes = by_nic ? &flushes : nullptr});
   if (!tails) return;
   attachment.tails = true;
   reported_silent_ = granted.sequence;

@@ -10,7 +10,7 @@ namespace weft::detail {
 
 Status PutOwner::unstage(std::uint64_t wanted, Deadline deadline) noexcept {
   if (buffers_.gpu() != nullptr)
-    return buffers_.came_mapped(buffer_, wanted) ? Status{} : unstage_to_gpu(wanted, deadline);
+    return buffers_.came_to_gpu(buffer_, wanted) ? Status{} : unstage_to_gpu(wanted, deadline);
   buffers_.unstage(buffer_);
   counters_.bytes_copied.add(buffers_.tensor_bytes());
   return {};
@@ -20,7 +20,7 @@ void PutOwner::begin_unstaging(std::uint64_t wanted) {
   p2p::GpuArrivals& gpu = *buffers_.gpu();
   std::uint64_t index = buffer_;
   for (std::uint64_t sequence = wanted; buffers_.sequence_at(index) == sequence; ++sequence) {
-    if (!buffers_.came_mapped(index, sequence))
+    if (!buffers_.came_to_gpu(index, sequence))
       gpu.begin(index, sequence, buffers_.tensor(index, sequence));
     index = index + 1 == spec_.depth ? 0 : index + 1;
   }
@@ -38,6 +38,13 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
       detail.sequence_expected = wanted;
     });
   };
+  if (local_.require_gdr)
+    return named(refuse(Code::unreachable, [&] {
+      return ErrorDetail{
+          .message = fmt::format("WEFT_REQUIRE=gdr: the tensor came by way of host memory: {}",
+                                 p2p::cuda::reason_of(buffers_.gpu()->offer().way())),
+          .hint = "fix this, or unset WEFT_REQUIRE to take what there is"};
+    }));
   try {
     begin_unstaging(wanted);
   } catch (...) {

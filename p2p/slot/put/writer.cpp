@@ -23,7 +23,9 @@ void PutWriter::take_grant(const p2p::AttachedMessage& message, const p2p::Contr
   if (!owner_.channel->capabilities().copies) in_flight_.reserve(declared.depth);
   spec_ = declared.slot_spec();
   bytes_ = p2p::payload_bytes(spec_);
-  if (message.on_gpu != 0)
+  const bool by_nic = message.on_gpu != 0 && message.gpu_way == p2p::cuda::GpuWay::nic;
+  by_nic_.store(by_nic, std::memory_order_relaxed);
+  if (message.on_gpu != 0 && !by_nic)
     mapped_ = std::make_unique<p2p::MappedPuts>(local_, gate_, message, bytes_);
   credits_.begin(spec_.flow == Flow::credits || local_.check_flow, spec_.depth, message.released,
                  message.sequence);

@@ -140,10 +140,14 @@ class PutWriter final : public RemoteEnd {
   Status stage_from_gpu(const Moving& moving, p2p::OwnedBlock& into) noexcept;
   /// Host memory for that: of the data arena where the owner is to read it, else for a pack.
   p2p::OwnedBlock make_stage(std::size_t bytes);
+  /// Whether the path reads all parts where they lie, of which some are on a GPU.
+  bool reached_by_nic(std::span<const Tensor> parts) noexcept;
   /// Begins that for a put unless it has begun.
   Status begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept;
   /// The same for the put behind the first one, if that comes from a GPU too.
   void stage_ahead(std::uint64_t ticket) noexcept;
+  /// Finds out why tensors on a GPU are staged; an error where they may not be.
+  Status staging_verdict(std::span<const Tensor> parts) noexcept;
   void log_staged(const char* why) noexcept;
   const char* why_staged() const noexcept;
 
@@ -232,6 +236,7 @@ class PutWriter final : public RemoteEnd {
   bool is_staging_ = false;  ///< the put that was to move waits for its copy by a GPU
   std::unique_ptr<p2p::MappedPuts> mapped_;  ///< null: the slot lies in host memory
   const char* not_mapped_because_ = nullptr;
+  const char* not_reached_because_ = nullptr;
   std::uint64_t mark_ = 0;  ///< for the line of the put that a GPU has copied
   bool queues_ = false;  ///< every put is pending first: of a dynamic slot, and by copies of a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "base/tensor_checks.hpp"
 #include "p2p/slot/put/writer.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
@@ -50,15 +51,48 @@ p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
 
 const char* PutWriter::why_staged() const noexcept {
   if (not_mapped_because_ != nullptr) return not_mapped_because_;
+  if (not_reached_because_ != nullptr) return not_reached_because_;
   if (is_mapped_.load(std::memory_order_relaxed))
     return "the tensor's GPU was not in use yet when the slot was attached to";
   return "the tensor lies on a GPU, and the path reaches host memory alone";
+}
+
+bool PutWriter::reached_by_nic(std::span<const Tensor> parts) noexcept {
+  p2p::Channel& channel = *owner_.channel;
+  if (parts.size() > p2p::Channel::kMostGpuParts) return false;
+  for (const Tensor& part : parts) {
+    if (part.bytes() == 0) continue;
+    const bool is_reached =
+        part.memory().is_gpu() ? channel.reaches_gpu(part) : part.dense() && reachable(part);
+    if (!is_reached) return false;
+  }
+  by_nic_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+Status PutWriter::staging_verdict(std::span<const Tensor> parts) noexcept {
+  if (!local_.require_gdr && staged_because_.load(std::memory_order_relaxed) != nullptr) return {};
+  std::string detail;
+  for (const Tensor& part : parts)
+    if (part.memory().is_gpu() && part.bytes() != 0 && detail.empty())
+      (void)owner_.channel->reaches_gpu(part, &detail);
+  if (!detail.empty()) {
+    not_reached_because_ = "the NIC does not reach the memory of the tensor's GPU";
+    local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} from a GPU: {}", spec_.name,
+                     owner_.rank, detail);
+  }
+  if (!local_.require_gdr) return {};
+  return failure(Code::unreachable, "put",
+                 formatted("WEFT_REQUIRE=gdr: the tensor would be staged: {}{}{}", why_staged(),
+                           detail.empty() ? "" : ": ", detail),
+                 "fix this, or unset WEFT_REQUIRE to take what there is");
 }
 
 Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept {
   try {
     if (!gpu_sources_) gpu_sources_ = std::make_unique<p2p::GpuSources>(local_);
     if (gpu_sources_->has_begun(ticket)) return {};
+    if (Status status = staging_verdict(parts); !status.ok()) return status;
     log_staged(why_staged());
     gpu_sources_->begin(ticket, parts, make_stage(dynamic() ? parts.front().bytes() : bytes_));
     if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())

@@ -1,8 +1,6 @@
 // Puts by the writer's GPU into the owner's buffers, which are mapped here.
 #include <fmt/format.h>
 
-#include <random>
-
 #include "base/fail.hpp"
 #include "p2p/slot/attach/device_wait.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
@@ -12,15 +10,6 @@
 namespace weft::detail {
 
 using p2p::cuda::GpuWay;
-
-namespace {
-
-std::uint64_t make_nonce() {
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32U) | device() | 1U;
-}
-
-}  // namespace
 
 void PutWriter::map_buffers(Deadline deadline) noexcept {
   if (!mapped_) return;
@@ -94,7 +83,7 @@ p2p::MappedPuts::Way PutWriter::map_by(const std::shared_ptr<p2p::cuda::Gpu>& gp
 }
 
 GpuWay PutWriter::prove(Deadline until) {
-  const std::uint64_t nonce = make_nonce();
+  const std::uint64_t nonce = p2p::make_nonce();
   const auto copied = [&](const auto& begin) {
     {
       const std::lock_guard lock(pending_.mutex());

@@ -29,7 +29,7 @@ Status PutWriter::gather(Moving moving, p2p::PutWork& work) noexcept {
   }
   bool reached = true;
   for (const Tensor& part : moving.parts) reached = reached && reachable(part);
-  if (reached) {
+  if (reached || (p2p::any_on_gpu(moving.parts) && reached_by_nic(moving.parts))) {
     work.parts = moving.parts;
     return {};
   }
@@ -70,7 +70,7 @@ Status PutWriter::announce(Moving moving, p2p::PutWork& work) noexcept {
   if (prepared_ == moving.ticket) return {};
   const Tensor& tensor = moving.parts.front();
   p2p::OwnedBlock staged;
-  if (p2p::any_on_gpu(moving.parts)) {
+  if (p2p::any_on_gpu(moving.parts) && !reached_by_nic(moving.parts)) {
     Status status = stage_from_gpu(moving, staged);
     if (!status.ok() || is_staging_) return status;
   }

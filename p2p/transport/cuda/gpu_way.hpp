@@ -20,6 +20,8 @@ enum class GpuWay : std::uint32_t {
   not_seen,        ///< the owner's GPU does not see what the writer's has written
   not_answered,    ///< the owner has not answered in time
   copy_failed,     ///< the page could not be copied
+  nic,             ///< the NICs of both ends read and write the GPU's memory
+  nic_refused,     ///< the owner's NIC does not reach its GPU's memory
 };
 
 /// As a report's reason, which has the word GPU in it; nullptr for numbers that are none.
@@ -51,6 +53,10 @@ constexpr const char* reason_of(GpuWay way) noexcept {
       return "the owner has not said in time whether its GPU sees what the writer's has written";
     case GpuWay::copy_failed:
       return "the GPU could not copy the page that proves the path";
+    case GpuWay::nic:
+      return "the NIC reaches the GPU's memory";
+    case GpuWay::nic_refused:
+      return "the owner's NIC does not reach its GPU's memory (see the owner's log)";
   }
   return nullptr;
 }

@@ -161,6 +161,21 @@ std::optional<ExportedChunk> Gpus::exported(std::uint32_t chunk) {
   return ExportedChunk{memory->id(), uuid.bytes, memory->bytes()};
 }
 
+std::optional<GpuChunk> Gpus::chunk(std::uint32_t number) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ordinal, arena] : arenas_)
+    if (arena->has_chunk(number)) return GpuChunk{arena, gpus_.at(ordinal), number, 0};
+  return std::nullopt;
+}
+
+std::optional<GpuChunk> Gpus::chunk_at(const std::byte* data, std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ordinal, arena] : arenas_)
+    if (const auto at = arena->locate(data, bytes))
+      return GpuChunk{arena, gpus_.at(ordinal), at->chunk, at->offset};
+  return std::nullopt;
+}
+
 int Gpus::descriptor_of(std::uint32_t chunk) const {
   return arena_with(chunk)->chunk_fd(chunk).get();
 }

@@ -13,6 +13,7 @@
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
+#include "p2p/transport/cuda/gpu_direct.hpp"
 #include "p2p/transport/cuda/peer_memory.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "weft/deadline.hpp"
@@ -85,6 +86,11 @@ class Gpus {
   std::optional<ExportedChunk> exported(std::uint32_t chunk);
   /// By which they do. Requires that it is exported. Valid as long as the arena.
   int descriptor_of(std::uint32_t chunk) const;
+
+  /// A chunk of one of its arenas; nullopt: it is none. Any thread.
+  std::optional<GpuChunk> chunk(std::uint32_t number) const;
+  /// The one that a range lies in.
+  std::optional<GpuChunk> chunk_at(const std::byte* data, std::size_t bytes) const;
 
   /// Why the driver pinned no memory for such copies; empty: it did, or that was told before.
   std::string take_pin_refusal() { return pins_->take_refusal(); }

@@ -42,6 +42,8 @@ void VerbsChannel::count_ordered(int queue_pair) noexcept {
                                                       std::uint32_t speaks_for) noexcept {
   if (is_fence(immediate) || immediate == Immediate::kAck) return;
   const Immediate put = Immediate::of(immediate);
+  if (stats::Counter* const flushes = expected_.gpu_flushes(put.index)) [[unlikely]]
+    if (!flush_gpu(static_cast<std::size_t>(queue_pair), *flushes)) return;
   const auto arrival = put.in_pieces ? arrived(put, queue_pair, speaks_for)
                                      : expected_.arrived(put.index, put.low_bits());
   if (arrival == NotificationTable::Arrival::set || arrival == NotificationTable::Arrival::partly)
@@ -60,6 +62,22 @@ void VerbsChannel::count_ordered(int queue_pair) noexcept {
                        .peer = peer_};
   }));
   rank_.path_failed(peer_, broken("path"));
+}
+
+[[gnu::cold]] bool VerbsChannel::flush_gpu(std::size_t queue_pair,
+                                           stats::Counter& flushes) noexcept {
+  GpuRegions* const gpu = link_of(queue_pair).rail->regions->gpu();
+  if (gpu == nullptr || gpu->flush(flushes)) return true;
+  fail(refuse(Code::system, [&] {
+    return ErrorDetail{
+        .operation = "put",
+        .message =
+            fmt::format("what rank {} has written to a GPU of this rank can't be flushed", peer_),
+        .hint = "check nvidia-smi, and the kernel's log; WEFT_GDR_LEVEL=never does without",
+        .peer = peer_};
+  }));
+  rank_.path_failed(peer_, broken("path"));
+  return false;
 }
 
 NotificationTable::Arrival VerbsChannel::arrived(const Immediate& put, int queue_pair,

@@ -213,8 +213,11 @@ QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
     }
     return local_.ring();
   }
-  for (const ibv_wc& wc : done)
-    if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
+  {
+    const GpuRegions::Batch batch;
+    for (const ibv_wc& wc : done)
+      if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
+  }
   // Queue pairs are told once all completions were taken; most often it is one.
   QueuePair* batch_done = nullptr;
   for (const ibv_wc& wc : done) {

@@ -173,6 +173,8 @@ std::optional<Status> VerbsChannel::poll_get(Get& get) noexcept {
   }
   if (get.asked && get.end.ok() && (was_lost || get.piece < get.pieces.size()))
     get.end = broken("get");
+  if (get.gpu_flushes != nullptr && get.end.ok() && !flush_gpu(pair_of(get), *get.gpu_flushes))
+    get.end = broken("get");
   get.is_over.store(true, std::memory_order_release);
   return get.end;
 }

@@ -19,6 +19,7 @@ struct VerbsChannel::Payload {
   std::array<MemoryPiece, kMost> pieces;  ///< written as far as there are any
   std::size_t count = 0;
   std::size_t bytes = 0;
+  bool on_gpu = false;  ///< some of it: no processor may read it
   KeptPuts::Put kept;
   std::size_t link = 0;  ///< whose keys the pieces have
   bool is_one() const noexcept { return count <= 1; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/transport/verbs/payload.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 
@@ -80,11 +81,19 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
     const auto key = key_of(part, payload);
     if (!key.ok()) return unregistered(key.status());
     const std::uint32_t adopted = adopted_chunk_of(&part);
+    payload.on_gpu = payload.on_gpu || part.memory().is_gpu();
     for_each_run(part, [&](const std::byte* data, std::size_t bytes) {
       payload.add(data, bytes, *key, adopted);
     });
   }
   return {};
+}
+
+bool VerbsChannel::reaches_gpu(const Tensor& tensor, std::string* why_not) noexcept {
+  const auto key = near().regions->local_key(tensor.data(), tensor.extent());
+  if (!key.ok() && why_not != nullptr)
+    *why_not = text_or_empty([&] { return key.status().detail().message; });
+  return key.ok();
 }
 
 std::size_t VerbsChannel::most_with_tail() const noexcept {
@@ -175,8 +184,10 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   // The words of a slot with tails are set one by one.
   const bool may_be_in_pieces = work.with_tail.address == 0 && immediates_ &&
                                 notify_mode_ != NotifyMode::send && pairs_.size() > 1;
+  // A share is one stretch, and several on a GPU can't be packed.
+  const bool one_or_host = !several_ || payload.is_one() || !payload.on_gpu;
   const bool in_pieces =
-      work.queue_pair < 0 &&
+      work.queue_pair < 0 && one_or_host &&
       (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
   if (in_pieces && several_ && !payload.is_one()) {
     // A share is one stretch, so that it can be sent again.
@@ -218,7 +229,7 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
       Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
   sending.tail = work.sequence;
   sending.pad = tail ? static_cast<std::uint32_t>(tail_offset(work.bytes) - work.bytes) : 0;
-  sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
+  sending.is_inline = !payload.on_gpu && fits_inline(payload.bytes, *pairs_[chosen]);
   work.requests = std::max(1U, requests_for(sending.rest, *pairs_[chosen]));
   if (work.requests > chain_of(*pairs_[chosen]).most_requests())
     return put_by_and_by(work, std::span(&sending, 1), failover_.silent.load(),

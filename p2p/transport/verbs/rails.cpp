@@ -19,7 +19,8 @@ void Rails::start(LocalRank& local, ProgressThread& progress, int peers,
                                                                 .data = local.data,
                                                                 .published = local.published,
                                                                 .staging = local.staging,
-                                                                .adopted = local.adopted});
+                                                                .adopted = local.adopted,
+                                                                .gpus = &local.gpus});
     rail.completions = std::make_unique<Completions>(*rail.device, local, progress, peers);
     rail.completions->on_poll(poll_hook);
   }

@@ -36,9 +36,13 @@ Result<T> guarded(Make make) noexcept {
 Regions::Regions(Device& device, Memory memory, AdoptedRegions::Limits limits)
     : device_(device),
       memory_(std::move(memory)),
-      adopted_(device, memory_.adopted, counts_, limits) {}
+      adopted_(device, memory_.adopted, counts_, limits) {
+  if (memory_.gpus != nullptr)
+    gpu_ = std::make_unique<GpuRegions>(device, *this, memory_.staging, memory_.gpus);
+}
 
 Result<RegisteredChunk> Regions::of_chunk(std::uint32_t chunk) noexcept {
+  if (gpu_ != nullptr && sort_of_chunk(chunk) == ArenaSort::device) return gpu_->of_chunk(chunk);
   return guarded<RegisteredChunk>([&] {
     if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted_.for_peers(chunk);
     const Arena* arena = arena_of(chunk);
@@ -54,11 +58,14 @@ Result<Regions::Lease> Regions::lend(std::uint32_t adopted_chunk) noexcept {
 }
 
 Result<std::uint32_t> Regions::register_around(const std::byte* data, std::size_t bytes) noexcept {
-  return guarded<std::uint32_t>([&] {
+  if (gpu_ != nullptr)
+    if (const std::uint32_t* const key = gpu_->known_key(data, bytes)) return *key;
+  return guarded<std::uint32_t>([&]() -> Result<std::uint32_t> {
     for (const auto* arena :
          {&memory_.data, &memory_.published, &memory_.control, &memory_.staging})
       if (const auto block = (*arena)->locate(data, bytes))
         return chunk_of(**arena, block->chunk).local_key;
+    if (gpu_ != nullptr) return gpu_->local_key(data, bytes);
     throw_error(Code::bad_argument, "register",
                 fmt::format("{} bytes lie in no arena of this rank", bytes));
   });

@@ -12,14 +12,15 @@
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/verbs/adopted_regions.hpp"
 #include "p2p/transport/verbs/device/device.hpp"
+#include "p2p/transport/verbs/gpu_regions.hpp"
 #include "p2p/transport/verbs/region_table.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
 
 /// Chunks are registered whole, each once, when they are first needed. Peers may write and read the
-/// control and data arenas and adopted memory, read the published arena, and know nothing of the
-/// staging one. Thread-safe.
+/// control and data arenas, adopted memory and that of GPUs, read the published arena, and know
+/// nothing of the staging one. Thread-safe.
 class Regions {
  public:
   using Lease = AdoptedRegions::Lease;
@@ -29,6 +30,7 @@ class Regions {
     std::shared_ptr<Arena> published;
     std::shared_ptr<Arena> staging;
     std::shared_ptr<AdoptedMemory> adopted;
+    cuda::Gpus* const* gpus = nullptr;  ///< where the rank's are named, once it has some
   };
 
   /// `device` must outlive it.
@@ -48,6 +50,8 @@ class Regions {
 
   /// An adopted region, for one operation of this rank's. Fails as of_chunk().
   Result<Lease> lend(std::uint32_t adopted_chunk) noexcept;
+  /// Memory on GPUs; null: the rank has none.
+  GpuRegions* gpu() noexcept { return gpu_.get(); }
 
   std::uint64_t registrations() const noexcept { return counts_.registrations; }
   std::uint64_t registered_bytes() const noexcept { return counts_.bytes; }
@@ -67,6 +71,7 @@ class Regions {
   std::vector<MemoryRegion> handles_;
   RegionTable table_;
   AdoptedRegions adopted_;
+  std::unique_ptr<GpuRegions> gpu_;  ///< the first to go
 };
 
 }  // namespace weft::p2p::verbs

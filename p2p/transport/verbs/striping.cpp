@@ -123,7 +123,8 @@ std::size_t VerbsChannel::cut(PutWork& work, const Payload& payload, const LinkK
     part.key = keys.local[i / per_link_];
     sending.rest = {.pieces = takes_all ? payload.all() : std::span(&part, part.bytes == 0 ? 0 : 1),
                     .to = {sending.whole_to.address, keys.remote[i / per_link_]}};
-    sending.is_inline = fits_inline(takes_all ? payload.bytes : part.bytes, *pairs_[i]);
+    sending.is_inline =
+        !payload.on_gpu && fits_inline(takes_all ? payload.bytes : part.bytes, *pairs_[i]);
     work.requests += requests_for(sending.rest, *pairs_[i]);
     first = end;
   }

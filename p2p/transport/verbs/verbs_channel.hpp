@@ -170,6 +170,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   std::uint64_t rate_of_pair(std::size_t pair) const noexcept;
 
   // put.cpp
+  bool reaches_gpu(const Tensor& tensor, std::string* why_not) noexcept override;
   std::size_t most_with_tail() const noexcept;
   /// 0: it is no adopted memory.
   std::uint32_t adopted_chunk_of(const Tensor* tensor) const noexcept;
@@ -239,6 +240,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// A piece; its notification counts for the links in `speaks_for`, too.
   NotificationTable::Arrival arrived(const Immediate& put, int queue_pair,
                                      std::uint32_t speaks_for) noexcept;
+  /// Makes payloads that came by that queue pair visible to the GPU that has them. False: the path
+  /// has ended, as that can't be done.
+  bool flush_gpu(std::size_t queue_pair, stats::Counter& flushes) noexcept;
   void count_ordered(int queue_pair) noexcept;
   void on_link_message(int queue_pair, std::span<const std::byte> bytes) noexcept;
   bool count_all(const LinkMessage& message) noexcept;

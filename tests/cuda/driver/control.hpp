@@ -50,6 +50,8 @@ struct Options {
   bool peer_writes_lost = false;  ///< though that reports success, writes to the other GPU vanish
   /// They go astray instead: to memory that the writing GPU reads back, and no other.
   bool peer_writes_astray = false;
+  /// A NIC's write is there for copies and kernels after a flush, or a NIC's read.
+  bool nic_writes_unseen = false;
   Pace pace = Pace::threads;
   std::uint64_t seed = 1;
   std::chrono::microseconds delay{0};  ///< threads: the longest delay of an operation
@@ -109,6 +111,18 @@ class Control {
 
   /// A planted defect: the next `questions` queries of events answer that all has ended.
   virtual void claim_ends(int questions) = 0;
+
+  /// A planted defect: flushes of the driver report success, and do nothing.
+  virtual void ignore_flushes(bool ignore) = 0;
+
+  // GPU memory as a NIC of the machine reaches it.
+  /// Whether the range is a GPU's, and fit for that.
+  virtual bool nic_reaches(DevicePointer pointer, std::size_t bytes) = 0;
+  /// Whether the descriptor is a dma-buf of the memory at that address.
+  virtual bool is_dma_buf(int fd, std::size_t offset, DevicePointer pointer) = 0;
+  // Require nic_reaches().
+  virtual void nic_writes(DevicePointer to, const std::byte* from, std::size_t bytes) = 0;
+  virtual void nic_reads(std::byte* to, DevicePointer from, std::size_t bytes) = 0;
 
   /// The calling thread acts for the application, which may wait for its own streams.
   virtual void act_for_application(bool on) = 0;

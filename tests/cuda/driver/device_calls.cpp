@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/cuda/driver/machine.hpp"
+#include "tests/cuda/driver/memory.hpp"
 
 using namespace weft::stand_in;
 
@@ -241,6 +241,7 @@ DriverStatus cuCtxEnablePeerAccess(Context peer, unsigned flags) {
 
 DriverStatus cuFlushGPUDirectRDMAWrites(FlushTarget, FlushScope) {
   STAND_IN_CALL(cuFlushGPUDirectRDMAWrites, true, plain);
+  if (!machine().flushes_ignored) flush_nic_writes(machine().current()->device);
   return kOk;
 }
 

@@ -1,6 +1,7 @@
 #include "tests/cuda/driver/machine.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tests/cuda/driver/capture.hpp"
 #include "tests/cuda/driver/environment.hpp"
@@ -41,6 +42,7 @@ void Machine::set_up(const Options& wanted) {
   refusals.clear();
   twins.clear();
   claimed_ends = 0;
+  flushes_ignored = false;
   random.seed(options.seed);
 }
 
@@ -150,6 +152,29 @@ class MachineControl final : public Control {
   void claim_ends(int questions) override {
     const std::lock_guard lock(machine().mutex);
     machine().claimed_ends = questions;
+  }
+  void ignore_flushes(bool ignore) override {
+    const std::lock_guard lock(machine().mutex);
+    machine().flushes_ignored = ignore;
+  }
+  bool nic_reaches(DevicePointer pointer, std::size_t bytes) override {
+    const std::lock_guard lock(machine().mutex);
+    return reach_by_nic(pointer, bytes).memory != nullptr;
+  }
+  bool is_dma_buf(int fd, std::size_t offset, DevicePointer pointer) override {
+    const std::lock_guard lock(machine().mutex);
+    const NicReach at = reach_by_nic(pointer, 1);
+    return at.memory != nullptr && at.offset == offset && Physical::import(fd) == at.memory;
+  }
+  void nic_writes(DevicePointer to, const std::byte* from, std::size_t bytes) override {
+    const std::lock_guard lock(machine().mutex);
+    write_by_nic(reach_by_nic(to, bytes), from, bytes);
+  }
+  void nic_reads(std::byte* to, DevicePointer from, std::size_t bytes) override {
+    const std::lock_guard lock(machine().mutex);
+    const NicReach at = reach_by_nic(from, bytes);
+    flush_nic_writes(at.memory->device());
+    std::memcpy(to, at.memory->hidden() + at.offset, bytes);
   }
   void act_for_application(bool on) override { Machine::thread().for_application = on; }
   void call_begins(const char* call) override {

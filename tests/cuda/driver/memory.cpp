@@ -160,6 +160,31 @@ Reached reach_memory(DevicePointer pointer, std::size_t bytes, int device, Reach
   return {.data = reinterpret_cast<std::byte*>(pointer), .pinned = is_registered(pointer, bytes)};
 }
 
+NicReach reach_by_nic(DevicePointer pointer, std::size_t bytes) {
+  const auto found = find_mapping(pointer);
+  if (found == memory().mappings.end()) return {};
+  const auto& [start, mapping] = *found;
+  const std::size_t within = pointer - start;
+  if (bytes > mapping.bytes - within || !mapping.memory->gpudirect) return {};
+  return {mapping.memory, mapping.offset + within};
+}
+
+void write_by_nic(const NicReach& at, const std::byte* from, std::size_t bytes) {
+  if (machine().options.nic_writes_unseen)
+    memory().unseen.push_back({at.memory, at.offset, {from, from + bytes}});
+  else
+    std::memcpy(at.memory->hidden() + at.offset, from, bytes);
+}
+
+void flush_nic_writes(int device) {
+  auto& all = memory().unseen;
+  std::erase_if(all, [device](const UnseenWrite& write) {
+    if (write.memory->device() != device) return false;
+    std::memcpy(write.memory->hidden() + write.offset, write.bytes.data(), write.bytes.size());
+    return true;
+  });
+}
+
 void add_memory_leftovers(std::map<std::string, int>& kinds) {
   for (const auto& [start, mapping] : memory().mappings)
     ++kinds[mapping.sort == Mapping::Sort::allocated ? "allocations"
@@ -180,6 +205,7 @@ void forget_freed_memory() {
     hide(page, (start + bytes + kPage - 1) / kPage * kPage - page, false);
   }
   memory().freed.clear();
+  memory().unseen.clear();
 }
 
 }  // namespace weft::stand_in

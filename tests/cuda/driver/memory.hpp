@@ -66,6 +66,13 @@ struct Mapping {
   std::map<int, p2p::cuda::DeviceAccess> access{};
 };
 
+/// A NIC's write that copies and kernels don't see yet.
+struct UnseenWrite {
+  PhysicalPtr memory;
+  std::size_t offset;
+  std::vector<std::byte> bytes;
+};
+
 struct Held {
   PhysicalPtr memory;
   int references = 1;
@@ -78,9 +85,20 @@ struct Memory {
   std::map<DevicePointer, std::size_t> freed{};  ///< never used again, so that late uses show
   std::map<DevicePointer, std::size_t> registered{};
   std::map<p2p::cuda::AllocationHandle, Held> handles{};
+  std::vector<UnseenWrite> unseen{};
   std::uint64_t next_id = 1;
 };
 Memory& memory();
+
+/// Memory that a NIC reaches; null: it does not.
+struct NicReach {
+  PhysicalPtr memory{};
+  std::size_t offset = 0;
+};
+NicReach reach_by_nic(DevicePointer pointer, std::size_t bytes);
+void write_by_nic(const NicReach& at, const std::byte* from, std::size_t bytes);
+/// From now on all that NICs have written into that GPU's memory is seen.
+void flush_nic_writes(int device);
 
 enum class Reach : std::uint8_t { read, read_write };
 

@@ -34,9 +34,13 @@ TEST_P(DynamicGpuSlots, BringTensorsOfEachSize) {
       EXPECT_EQ(edge.counters.transfers, 0U + kCount);
       EXPECT_EQ(edge.counters.bytes_moved, kBytes);
       EXPECT_EQ(edge.counters.bytes_copied, 0U);
-      EXPECT_EQ(edge.counters.staged_bytes, memory.is_gpu() ? kBytes : 0);
-      EXPECT_EQ(edge.counters.device_copies, memory.is_gpu() ? 0U + kCount - 1 : 0U);
-      EXPECT_EQ(edge.way, memory.is_gpu() ? "staged" : "direct");
+      const bool by_nic = moves_by_nic(fabric());
+      const bool is_staged = memory.is_gpu() && !by_nic;
+      EXPECT_EQ(edge.counters.staged_bytes, is_staged ? kBytes : 0);
+      EXPECT_EQ(edge.counters.device_copies, is_staged ? 0U + kCount - 1 : 0U);
+      EXPECT_EQ(edge.way, !memory.is_gpu() ? "direct" : by_nic ? "gpudirect" : "staged");
+      const bool flushes = memory.is_gpu() && by_nic && role == Role::receives;
+      EXPECT_EQ(edge.counters.gpu_flushes, flushes ? 0U + kCount - 1 : 0U);
     };
     if (world.rank() == 0) {
       Slot slot = world.expose(spec_in(owner()));

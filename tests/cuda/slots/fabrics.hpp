@@ -17,7 +17,20 @@
 
 namespace weft::tests {
 
-enum class Over : std::uint8_t { shm, tcp, nics, toy, simulation };
+/// NICs reach no GPU's memory, or do by a dma-buf, or by its address.
+enum class Over : std::uint8_t {
+  shm,
+  tcp,
+  nics,
+  nics_with_dma_buf,
+  nics_with_peermem,
+  toy,
+  simulation
+};
+
+inline bool moves_by_nic(Over fabric) {
+  return fabric == Over::nics_with_dma_buf || fabric == Over::nics_with_peermem;
+}
 
 /// Within a host, between hosts, and in simulated time where that is built.
 inline std::vector<Over> some_fabrics() {
@@ -37,13 +50,49 @@ inline std::vector<Over> all_fabrics() {
   all.push_back(Over::nics);
 #endif
 #endif
+#if defined(WEFT_TEST_FAKE_NIC)
+  if (stand_in::control() != nullptr) {
+    all.push_back(Over::nics_with_dma_buf);
+    all.push_back(Over::nics_with_peermem);
+  }
+#endif
   return all;
 }
 
 inline std::string name_of(Over fabric) {
-  constexpr std::array<const char*, 5> kNames{"shm", "tcp", "nics", "toy", "simulation"};
+  constexpr std::array<const char*, 7> kNames{
+      "shm", "tcp", "nics", "nics_with_dma_buf", "nics_with_peermem", "toy", "simulation"};
   return kNames[static_cast<std::size_t>(fabric)];
 }
+
+#if defined(WEFT_TEST_FAKE_NIC)
+/// The stand-in's GPUs, as the NICs of its machine reach them.
+class GpusOfStandIn final : public p2p::verbs::fake::GpuMemory {
+ public:
+  bool has(std::uint64_t address, std::size_t bytes) override {
+    return control_->nic_reaches(address, bytes);
+  }
+  bool is_dma_buf(int fd, std::uint64_t offset, std::uint64_t address) override {
+    return control_->is_dma_buf(fd, offset, address);
+  }
+  void write(std::uint64_t to, const std::byte* from, std::size_t bytes) override {
+    control_->nic_writes(to, from, bytes);
+  }
+  void read(std::byte* to, std::uint64_t from, std::size_t bytes) override {
+    control_->nic_reads(to, from, bytes);
+  }
+
+ private:
+  stand_in::Control* const control_ = stand_in::control();
+};
+
+/// A network whose NICs are in the stand-in's machine.
+inline p2p::verbs::fake::NetworkOptions with_gpus(std::uint64_t seed = 1) {
+  p2p::verbs::fake::NetworkOptions options{.seed = seed};
+  if (stand_in::control() != nullptr) options.gpus = std::make_shared<GpusOfStandIn>();
+  return options;
+}
+#endif
 
 /// Runs `body` as both ranks.
 inline void run_over(Over fabric, const std::function<void(World&)>& body, std::uint64_t seed = 1) {
@@ -52,11 +101,16 @@ inline void run_over(Over fabric, const std::function<void(World&)>& body, std::
     case Over::shm:
     case Over::tcp:
       return run_on(2, config.with(Setting::fabric, name_of(fabric)), body);
-    case Over::nics: {
+    case Over::nics:
+    case Over::nics_with_dma_buf:
+    case Over::nics_with_peermem: {
 #if defined(WEFT_TEST_FAKE_NIC)
-      p2p::verbs::fake::FakeNetwork network({.seed = seed});
+      p2p::verbs::fake::FakeNetwork network(with_gpus(seed));
+      const p2p::verbs::fake::NicSpec nic{.name = "fake0",
+                                          .dma_buf = fabric == Over::nics_with_dma_buf,
+                                          .peermem = fabric == Over::nics_with_peermem};
       run_ranks(2, body, config.with(Setting::fabric, "verbs"),
-                [&](int rank) { return network.devices(rank, {{.name = "fake0"}}); });
+                [&](int rank) { return network.devices(rank, {nic}); });
       EXPECT_EQ(network.complaints() + network.left_behind(), "");
 #endif
       return;
@@ -74,11 +128,22 @@ inline void run_over(Over fabric, const std::function<void(World&)>& body, std::
   }
 }
 
+/// A machine where a NIC's writes are seen once they were flushed: by the driver, or a NIC's read.
+inline stand_in::Options with_flushes(bool by_driver, stand_in::Options options = {}) {
+  for (auto& gpu : options.gpus)
+    gpu.attributes = {{DeviceAttribute::gpudirect_ordering, 0},
+                      {DeviceAttribute::gpudirect_flush, by_driver ? 1 : 0}};
+  options.nic_writes_unseen = true;
+  return options;
+}
+
 /// Operations of the stand-in take their time, so that what isn't waited for shows. In simulated
 /// time they move on when asked for.
 inline stand_in::Options options_for(Over fabric) {
   if (fabric == Over::simulation)
     return {.pace = stand_in::Pace::lazy, .idle = std::chrono::milliseconds(0)};
+  if (moves_by_nic(fabric))
+    return with_flushes(fabric == Over::nics_with_dma_buf, {.delay = std::chrono::milliseconds(1)});
   return {.delay = std::chrono::milliseconds(1)};
 }
 

@@ -73,6 +73,14 @@ class GpuPuts : public OnGpus, public testing::WithParamInterface<std::tuple<Ove
       EXPECT_EQ(edge.counters.device_copies, role == Role::puts ? count : 0);
       return;
     }
+    if (moves_by_nic(fabric()) && bytes != 0) {
+      EXPECT_EQ(edge.way, memory.is_gpu() || ends().owner.is_gpu() ? "gpudirect" : "direct");
+      EXPECT_EQ(edge.counters.staged_bytes, 0U);
+      EXPECT_EQ(edge.counters.device_copies, 0U);
+      EXPECT_EQ(edge.counters.work_requests, role == Role::puts ? count : 0U);
+      EXPECT_EQ(edge.counters.gpu_flushes != 0, role == Role::receives && memory.is_gpu());
+      return;
+    }
     EXPECT_EQ(edge.counters.staged_bytes, memory.is_gpu() ? bytes : 0);
     EXPECT_EQ(edge.counters.device_copies, memory.is_gpu() && bytes != 0 ? count : 0);
     EXPECT_EQ(edge.way, memory.is_gpu() && bytes != 0 ? "staged" : "direct");

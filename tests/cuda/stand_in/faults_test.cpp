@@ -47,6 +47,33 @@ TEST_F(Faults, ALostGpuAnswersNothingElseAndItsStreamsEnd) {
   EXPECT_OK(driver().free(pointer));
 }
 
+class UnseenWrites : public OnDriver {
+  stand_in::Options options() const override { return {.nic_writes_unseen = true}; }
+};
+
+TEST_F(UnseenWrites, AreSeenByTheGpuAfterAFlushOrANicsRead) {
+  const DevicePointer pointer = allocate(64);
+  fill(pointer, 64, 1);
+  const std::vector<std::byte> two(64, std::byte{2});
+  const std::vector<std::byte> three(64, std::byte{3});
+  control()->nic_writes(pointer, two.data(), 64);
+  EXPECT_EQ(read(pointer, 64), std::vector<unsigned char>(64, 1));
+  control()->ignore_flushes(true);
+  EXPECT_OK(driver().flush_gpudirect(FlushTarget::current_context, FlushScope::owner));
+  EXPECT_EQ(read(pointer, 64), std::vector<unsigned char>(64, 1));
+  control()->ignore_flushes(false);
+  EXPECT_OK(driver().flush_gpudirect(FlushTarget::current_context, FlushScope::owner));
+  EXPECT_EQ(read(pointer, 64), std::vector<unsigned char>(64, 2));
+  control()->nic_writes(pointer, three.data(), 64);
+  std::vector<std::byte> seen(64);
+  control()->nic_reads(seen.data(), pointer, 64);
+  EXPECT_EQ(seen, three);
+  EXPECT_EQ(read(pointer, 64), std::vector<unsigned char>(64, 3));
+  EXPECT_FALSE(control()->nic_reaches(pointer, 65));
+  EXPECT_FALSE(control()->nic_reaches(address(seen.data()), 64));
+  EXPECT_OK(driver().free(pointer));
+}
+
 class SmallGpu : public OnDriver {
   stand_in::Options options() const override {
     stand_in::Options options;

@@ -53,7 +53,6 @@ TEST(BadArgument, SettingsThatNoJobTakesAreRefusedAtJoin) {
   for (const auto& [setting, value, code] : {std::tuple{Setting::gpu, "x", Code::bad_config},
                                              {Setting::gpu, "-1", Code::bad_config},
                                              {Setting::gpu, "GPU-12", Code::bad_config},
-                                             {Setting::require, "gdr", Code::unreachable},
                                              {Setting::subscribe_addr, "x", Code::bad_config}}) {
     const Config config = settings().with(setting, value);
     const ErrorDetail refused = thrown_by([&] { run_on(1, config, [](World&) {}); });

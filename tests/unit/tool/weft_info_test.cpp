@@ -82,7 +82,7 @@ TEST(WeftInfo, RefusesWhatJoiningWouldRefuse) {
        {"WEFT_ADDR=-1", "WEFT_ADDR=0.0.0.0:1", "WEFT_RANK=2 WEFT_SIZE=2", "WEFT_TOKEN_FILE=/nope",
         "WEFT_COLL=-1", "WEFT_COLL_COSTS=/nope", "WEFT_RECORD_DIR=/nope",
         "WEFT_NUMA=", "WEFT_PS_SERVERS=,", "WEFT_IFACE=-1", "WEFT_LOG_FILE=/nope/log",
-        "WEFT_LOG_FILE=%x", "WEFT_SUBSCRIBE_ADDR=-1", "WEFT_GPU=x", "WEFT_REQUIRE=gdr"}) {
+        "WEFT_LOG_FILE=%x", "WEFT_SUBSCRIBE_ADDR=-1", "WEFT_GPU=x"}) {
     const auto outcome = run(setting + " \"$INFO\" 2>&1");
     EXPECT_EQ(outcome.exit_code, 2) << setting;
     const std::string name = setting.substr(0, setting.find('='));

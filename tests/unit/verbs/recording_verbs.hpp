@@ -74,6 +74,9 @@ class RecordingVerbs : public Verbs {
     }
     return below_->reg_mr(pd, address, bytes, access);
   }
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, const DmaBuf& memory, int access) noexcept override {
+    return below_->reg_dmabuf_mr(pd, memory, access);
+  }
   int dereg_mr(ibv_mr* mr) noexcept override { return below_->dereg_mr(mr); }
   ibv_comp_channel* create_comp_channel(ibv_context* context) noexcept override {
     return below_->create_comp_channel(context);

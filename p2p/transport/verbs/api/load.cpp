@@ -47,6 +47,7 @@ constexpr const char* kInstall = "install libibverbs1 and ibverbs-providers";
 
 /// Null in libraries that don't have them yet.
 #define WEFT_OPTIONAL_VERBS_CALLS(CALL)                              \
+  CALL(reg_dmabuf_mr, ibv_reg_dmabuf_mr, "IBVERBS_1.12")             \
   CALL(is_fork_initialized, ibv_is_fork_initialized, "IBVERBS_1.13") \
   CALL(query_data_in_order, ibv_query_qp_data_in_order, "IBVERBS_1.14")
 
@@ -132,6 +133,16 @@ class LoadedVerbs final : public Verbs {
     return made([&] {
       return call_.reg_mr_optional(pd, address, bytes, reinterpret_cast<std::uintptr_t>(address),
                                    static_cast<unsigned>(access));
+    });
+  }
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, const DmaBuf& memory, int access) noexcept override {
+    if (call_.reg_dmabuf_mr == nullptr) {
+      errno = EOPNOTSUPP;
+      return nullptr;
+    }
+    return made([&] {
+      return call_.reg_dmabuf_mr(pd, memory.offset, memory.bytes, memory.address, memory.fd,
+                                 access);
     });
   }
   int dereg_mr(ibv_mr* mr) noexcept override { return unified(call_.dereg_mr(mr)); }

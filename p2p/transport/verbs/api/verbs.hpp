@@ -12,6 +12,14 @@ namespace weft::p2p::verbs {
 
 class ConnectionManager;
 
+/// Memory of a device behind a descriptor. Work requests name it by `address` and what follows.
+struct DmaBuf {
+  int fd = -1;
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  std::uint64_t address = 0;
+};
+
 /// The calls of libibverbs that weft makes, with its types. Errors are told one way: a call that
 /// makes something returns null and sets errno, every other returns 0 or a positive errno;
 /// poll_cq alone returns the number of completions, or a negative number. Nothing throws.
@@ -40,6 +48,8 @@ class Verbs {
   virtual ibv_pd* alloc_pd(ibv_context* context) noexcept = 0;
   virtual int dealloc_pd(ibv_pd* pd) noexcept = 0;
   virtual ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, int access) noexcept = 0;
+  /// EOPNOTSUPP: the library or the NIC's driver is too old.
+  virtual ibv_mr* reg_dmabuf_mr(ibv_pd* pd, const DmaBuf& memory, int access) noexcept = 0;
   virtual int dereg_mr(ibv_mr* mr) noexcept = 0;
 
   // Completions.

@@ -52,6 +52,8 @@ VerbsOptions VerbsOptions::read(const Config& config) {
   options.max_message = config.size(Setting::ib_max_message).value_or(0);
   options.connection_manager = config.text(Setting::connect) == "cm";
   options.eager_ranks = number<int>(config, Setting::mesh_eager);
+  options.gpudirect = config.text(Setting::gdr_level) != "never";
+  options.gpu_flush = config.text(Setting::gpu_flush);
   options.arena_bytes = kControlChunk + config.size(Setting::arena_chunk).value();
   return options;
 }

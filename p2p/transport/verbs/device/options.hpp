@@ -32,6 +32,8 @@ struct VerbsOptions {
   std::uint64_t max_message = 0;    ///< WEFT_IB_MAX_MESSAGE: bytes; 0: what the device can
   bool connection_manager = false;  ///< WEFT_CONNECT=cm
   int eager_ranks = 128;            ///< WEFT_MESH_EAGER
+  bool gpudirect = true;            ///< unless WEFT_GDR_LEVEL=never
+  std::string gpu_flush = "auto";   ///< WEFT_GPU_FLUSH
   /// Bytes that must be registrable at join: the control arena, and the largest step of the data
   /// arena (WEFT_ARENA_CHUNK). The first steps are smaller, but a rank soon needs a whole one.
   std::size_t arena_bytes = 0;

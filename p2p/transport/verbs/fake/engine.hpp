@@ -36,6 +36,7 @@ class Engine {
   FakeNic& add_nic(int rank, NicSpec spec);
   const std::vector<std::unique_ptr<FakeNic>>& nics() const noexcept { return nics_; }
   std::uint64_t random() noexcept { return random_.next(); }
+  GpuMemory* gpus() const noexcept { return options_.gpus.get(); }
   FakeCmExchange& exchange() noexcept { return exchange_; }
 
   /// Counts the call. An errno if it is to be refused, or 0.
@@ -84,7 +85,7 @@ class Engine {
   Step silence(FakeQp& qp, Send& send, Time now);
   Step await_receive(FakeQp& qp, Send& send, Time now);
   /// All of the payload, or its next part; whether there is more.
-  static bool land(FakeQp& qp, Send& send);
+  bool land(FakeQp& qp, Send& send) const;
   void land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now);
   /// Its packets may be on their way when the queue pair fails.
   void straggle(FakeQp& qp, const Send& send);

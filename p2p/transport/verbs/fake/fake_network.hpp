@@ -37,6 +37,7 @@ struct NetworkOptions {
   /// Between two tries at a peer that has no receive posted.
   std::chrono::nanoseconds rnr_wait = std::chrono::milliseconds(1);
   bool fork_safe = true;
+  std::shared_ptr<GpuMemory> gpus = {};  ///< null: the machine has none
 };
 
 /// Thread-safe. The Verbs that it gives may outlive it.

@@ -30,6 +30,7 @@ class FakeVerbs final : public Verbs {
   ibv_pd* alloc_pd(ibv_context* context) noexcept override;
   int dealloc_pd(ibv_pd* pd) noexcept override;
   ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, int access) noexcept override;
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, const DmaBuf& memory, int access) noexcept override;
   int dereg_mr(ibv_mr* mr) noexcept override;
 
   ibv_comp_channel* create_comp_channel(ibv_context* context) noexcept override;
@@ -54,6 +55,8 @@ class FakeVerbs final : public Verbs {
   std::shared_ptr<ConnectionManager> connection_manager(std::string& why) override;
 
  private:
+  /// With the engine's lock; `refusal`: an errno, or 0.
+  ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t bytes, int access, int refusal);
   /// EBUSY, and a complaint.
   int busy(const char* what);
 

@@ -50,6 +50,25 @@ void copy_one(std::uint64_t to, std::uint64_t from) noexcept {
   std::atomic_ref<Word>(target).store(value, std::memory_order_release);
 }
 
+// By `copy`, or by way of host memory where a GPU's is at either end.
+template <typename Copy>
+void copy_by(GpuMemory* gpus, std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+             const Copy& copy) {
+  const bool reads_gpu = gpus != nullptr && gpus->has(from, bytes);
+  const bool writes_gpu = gpus != nullptr && gpus->has(to, bytes);
+  if (!reads_gpu && !writes_gpu) return copy(to, from, bytes);
+  std::vector<std::byte> between(bytes);
+  const auto place = reinterpret_cast<std::uint64_t>(between.data());
+  if (reads_gpu)
+    gpus->read(between.data(), from, bytes);
+  else
+    copy(place, from, bytes);
+  if (writes_gpu)
+    gpus->write(to, between.data(), bytes);
+  else
+    copy(to, place, bytes);
+}
+
 // Calls part(address, offset, length) for each stretch of the pieces within [begin, end).
 template <typename Part>
 void each_stretch(const std::vector<FakeSge>& pieces, std::uint64_t begin, std::uint64_t end,
@@ -88,20 +107,24 @@ void copy_words(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) noexc
   for (; to < end; ++to, ++from) copy_one<std::uint8_t>(to, from);
 }
 
-void copy_payload(const Send& send, std::uint64_t begin, std::uint64_t end) noexcept {
+void copy_between(GpuMemory* gpus, std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  copy_by(gpus, to, from, bytes, copy_words);
+}
+
+void copy_payload(GpuMemory* gpus, const Send& send, std::uint64_t begin, std::uint64_t end) {
   const std::uint64_t remote = send.request.wr.rdma.remote_addr;
   if (!send.inlined.empty()) {
-    copy_words(remote + begin, reinterpret_cast<std::uint64_t>(send.inlined.data()) + begin,
-               end - begin);
+    copy_between(gpus, remote + begin, reinterpret_cast<std::uint64_t>(send.inlined.data()) + begin,
+                 end - begin);
     return;
   }
   const bool reads = send.request.opcode == IBV_WR_RDMA_READ;
   each_stretch(send.pieces, begin, end,
                [&](std::uint64_t address, std::uint64_t offset, std::uint64_t length) {
                  if (reads)
-                   read_words(address, remote + offset, length);
+                   copy_by(gpus, address, remote + offset, length, read_words);
                  else
-                   copy_words(remote + offset, address, length);
+                   copy_between(gpus, remote + offset, address, length);
                });
 }
 

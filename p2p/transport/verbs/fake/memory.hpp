@@ -18,8 +18,11 @@ bool peer_may_use(const FakeQp& qp, std::uint64_t address, std::uint64_t length,
 /// Either side may be polled, or set, by atomic accesses meanwhile.
 void copy_words(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) noexcept;
 
+/// The same between memory of either kind. `gpus`: null if there are none.
+void copy_between(GpuMemory* gpus, std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+
 /// The bytes from `begin` to `end` of the payload, to its peer or (a read) from it.
-void copy_payload(const Send& send, std::uint64_t begin, std::uint64_t end) noexcept;
+void copy_payload(GpuMemory* gpus, const Send& send, std::uint64_t begin, std::uint64_t end);
 
 /// All of the payload, into what a receive names. Its pieces must be large enough.
 void copy_to_receive(const Send& send, const Receive& receive) noexcept;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -71,6 +72,20 @@ struct FaultPlan {
   std::vector<Refusal> refusals = {};
 };
 
+/// GPU memory, which no processor reaches: what a machine's NICs can do with it. Calls come with
+/// the network's lock.
+class GpuMemory {
+ public:
+  virtual ~GpuMemory() = default;
+  /// Whether the range is a GPU's.
+  virtual bool has(std::uint64_t address, std::size_t bytes) = 0;
+  /// Whether the descriptor stands for the memory at that address.
+  virtual bool is_dma_buf(int fd, std::uint64_t offset, std::uint64_t address) = 0;
+  // Require has().
+  virtual void write(std::uint64_t to, const std::byte* from, std::size_t bytes) = 0;
+  virtual void read(std::byte* to, std::uint64_t from, std::size_t bytes) = 0;
+};
+
 struct GidSpec {
   std::array<std::uint8_t, 16> raw{};
   ibv_gid_type type = IBV_GID_TYPE_ROCE_V2;
@@ -99,6 +114,8 @@ struct NicSpec {
   int max_completion_queues = 4096;
   int max_regions = 65536;
   int max_reads = 16;
+  bool dma_buf = true;  ///< its driver registers GPU memory by a descriptor
+  bool peermem = true;  ///< and by its address
   std::uint64_t max_region_bytes = 1ULL << 40U;
   std::uint64_t max_registered = std::numeric_limits<std::uint64_t>::max();  ///< bytes, in all
   FaultPlan faults = {};

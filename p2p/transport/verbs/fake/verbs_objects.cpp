@@ -1,4 +1,8 @@
 // Memory and completions.
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -11,6 +15,12 @@ FakeContext& fake(ibv_context* context) { return static_cast<FakeContext&>(*cont
 FakePd& fake(ibv_pd* pd) { return static_cast<FakePd&>(*pd); }
 FakeCq& fake(ibv_cq* cq) { return static_cast<FakeCq&>(*cq); }
 FakeChannel& fake(ibv_comp_channel* channel) { return static_cast<FakeChannel&>(*channel); }
+
+/// Whether the kernel can read there, as pinning needs: not in a GPU's memory.
+bool is_readable(void* address) {
+  return address == nullptr || ::syscall(SYS_faccessat, AT_FDCWD, address, F_OK) == 0 ||
+         errno != EFAULT;
+}
 
 template <typename T>
 void erase(std::vector<std::unique_ptr<T>>& from, const T& object) {
@@ -43,9 +53,26 @@ int FakeVerbs::dealloc_pd(ibv_pd* pd) noexcept {
 
 ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t bytes, int access) noexcept {
   const auto lock = engine_->lock();
+  const bool is_on_gpu = engine_->gpus() != nullptr &&
+                         engine_->gpus()->has(reinterpret_cast<std::uint64_t>(address), bytes);
+  const bool reaches = is_on_gpu ? fake(pd->context).nic->spec.peermem : is_readable(address);
+  return make_mr(pd, address, bytes, access, reaches ? 0 : EFAULT);
+}
+
+ibv_mr* FakeVerbs::reg_dmabuf_mr(ibv_pd* pd, const DmaBuf& memory, int access) noexcept {
+  const auto lock = engine_->lock();
+  const bool can = engine_->gpus() != nullptr && fake(pd->context).nic->spec.dma_buf;
+  int refusal = can ? 0 : EOPNOTSUPP;
+  if (can && !engine_->gpus()->is_dma_buf(memory.fd, memory.offset, memory.address))
+    refusal = EINVAL;
+  return make_mr(pd, reinterpret_cast<void*>(memory.address), memory.bytes, access, refusal);
+}
+
+ibv_mr* FakeVerbs::make_mr(ibv_pd* pd, void* address, std::size_t bytes, int access, int refusal) {
   FakeNic& nic = *fake(pd->context).nic;
   const auto flags = static_cast<unsigned>(access);
   errno = engine_->refused(nic, VerbsCall::reg_mr);
+  if (errno == 0) errno = refusal;
   if (errno != 0) return nullptr;
   const bool writable = (flags & IBV_ACCESS_LOCAL_WRITE) != 0;
   const bool writable_by_peer = (flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;

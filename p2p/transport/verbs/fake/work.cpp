@@ -182,9 +182,9 @@ Engine::Step Engine::carry(FakeQp& qp, Send& send, FakeQp& peer, Time now) {
   return {.ended = true, .status = status, .breaks = status == IBV_WC_SUCCESS ? nullptr : &peer};
 }
 
-bool Engine::land(FakeQp& qp, Send& send) {
+bool Engine::land(FakeQp& qp, Send& send) const {
   if (!send.scattered) {
-    copy_payload(send, 0, send.length);
+    copy_payload(gpus(), send, 0, send.length);
     return false;
   }
   if (send.cuts.empty()) {
@@ -205,7 +205,7 @@ bool Engine::land(FakeQp& qp, Send& send) {
   }
   const std::size_t part = send.order.back();
   send.order.pop_back();
-  copy_payload(send, send.cuts[part],
+  copy_payload(gpus(), send, send.cuts[part],
                part + 1 < send.cuts.size() ? send.cuts[part + 1] : send.length);
   return !send.order.empty();
 }
@@ -213,7 +213,7 @@ bool Engine::land(FakeQp& qp, Send& send) {
 namespace {
 
 /// The write with its bytes: the source is its owner's again as soon as the request completes.
-Send copy_of(const Send& send) {
+Send copy_of(GpuMemory* gpus, const Send& send) {
   Send kept;
   kept.request = send.request;
   kept.length = send.length;
@@ -221,7 +221,7 @@ Send copy_of(const Send& send) {
   auto place = reinterpret_cast<std::uint64_t>(kept.inlined.data());
   if (!send.inlined.empty()) kept.inlined = send.inlined;
   for (const FakeSge& piece : send.pieces) {
-    copy_words(place, piece.address, piece.length);
+    copy_between(gpus, place, piece.address, piece.length);
     place += piece.length;
   }
   return kept;
@@ -234,24 +234,25 @@ void Engine::straggle(FakeQp& qp, const Send& send) {
   FakeQp* peer = partner_of(qp);
   if (peer == nullptr || !writes(send) || !qp.random.chance(plan.straggling)) return;
   at(std::chrono::steady_clock::now() + qp.random.between(plan.longest / 2, plan.longest),
-     [kept = copy_of(send), psn = qp.attributes.sq_psn, weak = peer->weak_from_this()] {
+     [gpus = gpus(), kept = copy_of(gpus(), send), psn = qp.attributes.sq_psn,
+      weak = peer->weak_from_this()] {
        const std::shared_ptr<FakeQp> target = weak.lock();
        const bool takes = target != nullptr && target->attributes.rq_psn == psn &&
                           (target->now == IBV_QPS_RTR || target->now == IBV_QPS_RTS);
        if (takes && peer_may_use(*target, kept.request.wr.rdma.remote_addr, kept.length,
                                  kept.request.wr.rdma.rkey, IBV_ACCESS_REMOTE_WRITE))
-         copy_payload(kept, 0, kept.length);
+         copy_payload(gpus, kept, 0, kept.length);
      });
 }
 
 void Engine::land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now) {
   const nanoseconds longest = qp.nic->spec.faults.longest;
   at(now + qp.random.between(longest / 2, longest),
-     [kept = copy_of(send), weak = peer.weak_from_this()] {
+     [gpus = gpus(), kept = copy_of(gpus(), send), weak = peer.weak_from_this()] {
        const std::shared_ptr<FakeQp> target = weak.lock();
        if (target != nullptr && peer_may_use(*target, kept.request.wr.rdma.remote_addr, kept.length,
                                              kept.request.wr.rdma.rkey, IBV_ACCESS_REMOTE_WRITE))
-         copy_payload(kept, 0, kept.length);
+         copy_payload(gpus, kept, 0, kept.length);
      });
 }
 

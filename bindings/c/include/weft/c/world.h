@@ -67,8 +67,8 @@ weft_code weft_world_clear_event(weft_world* world);
  *    "quarantined_bytes", "largest_free_bytes", "allocations", "huge_page_bytes"}],
  *  "rejected_connections"}
  * `counters`: {"transfers", "bytes_moved", "bytes_copied", "work_requests", "credit_writes",
- * "control_messages", "registrations", "staged_bytes", "device_copies"}. A later version may have
- * more members. */
+ * "control_messages", "registrations", "staged_bytes", "device_copies", "gpu_flushes"}. A later
+ * version may have more members. */
 weft_code weft_world_report(const weft_world* world, char** json);
 
 /* The group of all ranks of the job. Deaths do not change it: weft_group_shrink makes the
