@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "base/config.hpp"
+#if defined(WEFT_HAS_OPERATORS)
+#include "benchmarks/convergence/fig9.hpp"
+#endif
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/driver/driver.hpp"
 #include "benchmarks/output/against.hpp"
@@ -46,7 +49,9 @@ int drive(int argc, char** argv) {
   std::string layout = "table";
   std::vector<std::string> sizes;
   CLI::App app{"Measures weft between ranks of this machine, beside bare memory and MPI"};
-  app.footer("Benchmarks: one operation, and its limit in the same run\n" + help_text());
+  app.footer("Benchmarks: one operation, and its limit in the same run\n" + help_text() +
+             "Experiments of the paper, each with a --help of its own\n"
+             "  fig9  loss by time of three trainings, by each way of their tensors\n");
   std::vector<std::string> names;
   for (const Description& benchmark : catalogue()) names.emplace_back(benchmark.name);
   app.add_option("benchmark", plan.run.benchmark, "one of the list below")
@@ -103,6 +108,13 @@ int drive(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc > 1 && std::string_view(argv[1]) == "fig9") {
+#if defined(WEFT_HAS_OPERATORS)
+    return run_fig9(argc - 1, argv + 1);
+#else
+    throw std::runtime_error("fig9 needs weft's kernels: install libdnnl-dev and build again");
+#endif
+  }
   const bool is_worker = argc > 1 && std::string_view(argv[1]) == "--worker";
   return is_worker ? work(parse_run(argc, argv)) : drive(argc, argv);
 } catch (const weft::bench::BadOption& error) {

@@ -11,14 +11,18 @@ namespace weft::bench {
 namespace {
 
 constexpr std::chrono::seconds kLimit{120};
-/// Exit status of benchmarks/output/plot.py where matplotlib is missing.
+/// Exit status of the scripts where matplotlib is missing.
 constexpr int kSkipped = 77;
 
 }  // namespace
 
 void draw(const std::string& csv_file, const std::string& svg_file, const std::string& benchmark) {
-  const auto script =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "weft-bench-plot.py";
+  draw_by("weft-bench-plot.py", csv_file, svg_file, benchmark);
+}
+
+void draw_by(const std::string& script, const std::string& csv_file, const std::string& svg_file,
+             const std::string& benchmark) {
+  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / script;
   const auto python = find_program({"python3"});
   if (!python) {
     fmt::print(stderr, "left out: {}: no python3 on PATH; its rows are in {}\n", svg_file,
@@ -26,7 +30,7 @@ void draw(const std::string& csv_file, const std::string& svg_file, const std::s
     return;
   }
   const Outcome outcome =
-      launch({*python, script.string(), csv_file, svg_file, "--title", benchmark}, kLimit);
+      launch({*python, path.string(), csv_file, svg_file, "--title", benchmark}, kLimit);
   if (outcome.exit_code == kSkipped)
     fmt::print(stderr, "left out: {}: {}", svg_file, outcome.errors);
   else if (outcome.exit_code != 0)

@@ -9,5 +9,8 @@ namespace weft::bench {
 /// for each column. Without Python or matplotlib, prints a line to stderr and draws nothing. Throws
 /// std::runtime_error, one line, if the picture can't be drawn.
 void draw(const std::string& csv_file, const std::string& svg_file, const std::string& benchmark);
+/// The same by another script, which lies beside the program.
+void draw_by(const std::string& script, const std::string& csv_file, const std::string& svg_file,
+             const std::string& benchmark);
 
 }  // namespace weft::bench

@@ -13,8 +13,22 @@ using dataflow::EdgePlace;
 
 constexpr std::size_t kPiece = 256 << 10;
 
-std::uint64_t call_tag(std::size_t edge) { return 2 * edge; }
-std::uint64_t answer_tag(std::size_t edge) { return 2 * edge + 1; }
+std::uint64_t call_tag(std::size_t edge) { return 3 * edge; }
+std::uint64_t answer_tag(std::size_t edge) { return 3 * edge + 1; }
+/// The message before the answer, on an edge whose shape changes.
+std::uint64_t shape_tag(std::size_t edge) { return 3 * edge + 2; }
+
+bool has_shape_messages(const dataflow::Edge& edge) {
+  return edge.kind == dataflow::EdgeKind::dynamic;
+}
+/// Memory for a shape message; none if the edge has no such messages.
+Tensor shape_memory(World& world, const dataflow::Edge& edge) {
+  if (!has_shape_messages(edge)) return {};
+  return world.allocate(DType::i64, {static_cast<std::int64_t>(edge.type.shape.dims())});
+}
+std::size_t largest_piece(const dataflow::Edge& edge) {
+  return has_shape_messages(edge) ? kPiece : edge.bytes;
+}
 
 /// Two private buffers: one is copied while the other is under way.
 class Pieces {
@@ -40,7 +54,8 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
       : messages_(messages),
         edge_(place.index),
         to_(place.edge.to),
-        buffers_(world, place.edge.bytes),
+        buffers_(world, largest_piece(place.edge)),
+        shape_(shape_memory(world, place.edge)),
         called_(world.allocate(DType::u8, {0})) {
     await_call();
   }
@@ -60,6 +75,7 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
       if (!has_ended(call_)) return false;
       is_called_ = true;
       await_call();
+      if (shape_.data() != nullptr) send_shape();
     }
     const std::size_t all = pieces_of(tensor_.bytes());
     while (status_.ok() && sent_ < all && (sent_ < 2 || has_ended(sending_[sent_ % 2]))) {
@@ -70,8 +86,8 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
                                             buffer.part(0, {static_cast<std::int64_t>(bytes)}));
       ++sent_;
     }
-    return !status_.ok() ||
-           (sent_ == all && has_ended(sending_[0]) && (all < 2 || has_ended(sending_[1])));
+    return !status_.ok() || (sent_ == all && has_ended(sending_[0]) && has_ended(sending_[1]) &&
+                             has_ended(sending_shape_));
   }
   Status finish(Deadline) noexcept override { return status_; }
   dataflow::Awaited awaited() noexcept override {
@@ -85,6 +101,11 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
   bool holds() noexcept override { return is_sent(); }
   /// Always posted, so that a call that comes early does not keep later messages out of the ring.
   void await_call() noexcept { call_ = messages_.irecv(to_, call_tag(edge_), called_); }
+  void send_shape() noexcept {
+    for (std::size_t i = 0; i < tensor_.shape().dims(); ++i)
+      shape_.as<std::int64_t>()[i] = tensor_.shape()[i];
+    sending_shape_ = messages_.isend(to_, shape_tag(edge_), shape_);
+  }
   bool has_ended(MessageRequest& request) noexcept {
     if (!request.test()) return false;
     if (const auto ended = request.wait(); !ended.ok()) status_ = ended.status();
@@ -95,9 +116,11 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
   const std::size_t edge_;
   const int to_;
   const Pieces buffers_;
+  const Tensor shape_;
   const Tensor called_;
   Tensor tensor_;
   MessageRequest call_;
+  MessageRequest sending_shape_;
   std::array<MessageRequest, 2> sending_;
   bool is_called_ = false;
   std::size_t sent_ = 0;  ///< pieces
@@ -108,15 +131,21 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
 class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Condition {
  public:
   RpcReceive(World& world, Messages messages, const EdgePlace& place)
-      : messages_(messages),
+      : world_(world),
+        messages_(messages),
         edge_(place.index),
         from_(place.edge.from),
-        buffers_(world, place.edge.bytes),
+        dtype_(place.edge.type.dtype),
+        buffers_(world, largest_piece(place.edge)),
         call_(world.allocate(DType::u8, {0})),
-        tensor_(world.allocate(place.edge.type.dtype, place.edge.type.shape.shape())) {}
+        shape_(shape_memory(world, place.edge)) {
+    if (!has_shape_messages(place.edge))
+      tensor_ = world.allocate(dtype_, place.edge.type.shape.shape());
+  }
 
   bool is_there() noexcept override {
     if (!has_called_) begin_call();
+    if (!has_shape_ && !take_shape()) return !status_.ok();
     const std::size_t all = pieces_of(tensor_.bytes());
     while (status_.ok() && come_ < all && receiving_[come_ % 2].test()) {
       const auto ended = receiving_[come_ % 2].wait();
@@ -149,24 +178,54 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
   void begin_call() noexcept {
     has_called_ = true;
     come_ = 0;
+    has_shape_ = shape_.data() == nullptr;
+    if (has_shape_)
+      receive_first();
+    else
+      receiving_shape_ = messages_.irecv(from_, shape_tag(edge_), shape_);
+    calling_ = messages_.isend(from_, call_tag(edge_), call_);
+  }
+  /// False until the shape has come, and after a failure.
+  bool take_shape() noexcept {
+    if (!receiving_shape_.test()) return false;
+    if (const auto ended = receiving_shape_.wait(); !ended.ok()) status_ = ended.status();
+    if (status_.ok()) allocate();
+    if (!status_.ok()) return false;
+    has_shape_ = true;
+    receive_first();
+    return true;
+  }
+  /// The memory of the step before, if the shape is the same.
+  void allocate() noexcept try {
+    const Shape shape{std::span<const std::int64_t>(shape_.as<std::int64_t>())};
+    if (tensor_.data() == nullptr || tensor_.shape() != shape)
+      tensor_ = world_.allocate(dtype_, shape);
+  } catch (const Error& error) {
+    status_ = Status(ErrorDetail{.code = error.code(), .message = error.what()});
+  }
+  void receive_first() noexcept {
     for (std::size_t piece = 0; piece < std::min<std::size_t>(2, pieces_of(tensor_.bytes()));
          ++piece)
       receive(piece);
-    calling_ = messages_.isend(from_, call_tag(edge_), call_);
   }
   void receive(std::size_t piece) noexcept {
     receiving_[piece % 2] = messages_.irecv(from_, answer_tag(edge_), buffers_[piece]);
   }
 
+  World& world_;
   Messages messages_;
   const std::size_t edge_;
   const int from_;
+  const DType dtype_;
   const Pieces buffers_;
   const Tensor call_;
-  const Tensor tensor_;
+  const Tensor shape_;
+  Tensor tensor_;
   MessageRequest calling_;
+  MessageRequest receiving_shape_;
   std::array<MessageRequest, 2> receiving_;
   bool has_called_ = false;
+  bool has_shape_ = false;
   std::size_t come_ = 0;  ///< pieces
   Status status_;
   TransferCounters costs_;

@@ -28,9 +28,15 @@ class Builder {
     TensorId at = layer(x, "first", Network::kFirst);
     if (options_.cut) graph_.place_next({.rank = 1});  // gradients follow
     at = layer(at, "second", Network::kSecond);
-    const std::int64_t features =
+    std::int64_t features =
         static_cast<std::int64_t>(images_.height / 4) * (images_.width / 4) * Network::kSecond;
     at = graph_.add("Reshape", {at}, {{"shape", Sizes{options_.batch, features}}}, "features");
+    if (options_.hidden > 0) {
+      const TensorId weights = parameter("hidden", {options_.hidden, features});
+      const TensorId bias = parameter("hidden_bias", {options_.hidden});
+      at = graph_.add("Relu", {graph_.add("Gemm", {at, weights, bias}, {{"transB", 1}})});
+      features = options_.hidden;
+    }
     const TensorId weights = parameter("classes", {kClasses, features});
     const TensorId bias = parameter("classes_bias", {kClasses});
     const TensorId scores = graph_.add("Gemm", {at, weights, bias}, {{"transB", 1}}, "scores");

@@ -1,16 +1,19 @@
-// The benchmark graph_replay with edges by gRPC.
+// Dataflow graphs with edges by gRPC: the benchmarks graph_replay and fig9.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "benchmarks/harness/run_protocol.hpp"
+#include "runtime/dataflow/execute/executor_access.hpp"
 #include "transfer.grpc.pb.h"
 #include "weft/world.hpp"
 
@@ -26,19 +29,26 @@ class EdgeService final : public Edges::Service {
   void ring(World* world);
   bool has(std::size_t edge);
   /// Requires has(edge).
-  std::string take(std::size_t edge);
+  EdgeTensor take(std::size_t edge);
 
  private:
   std::mutex mutex_;
   World* world_ = nullptr;
-  std::map<std::size_t, std::deque<std::string>> arrived_;
+  std::map<std::size_t, std::deque<EdgeTensor>> arrived_;
 };
 
-/// Joins the job by weft, whose executor runs the graph; its edges are calls to the other rank.
-/// `place`: that of this rank's server, which has `service`. `connect`: the channel to a place.
-std::vector<RunRow> replay_graph_over_grpc(
-    const std::string& place, EdgeService& service,
-    const std::function<std::shared_ptr<grpc::Channel>(const std::string&)>& connect,
-    const RunOptions& options);
+/// The channel to a place.
+using Connect = std::function<std::shared_ptr<grpc::Channel>(const std::string& place)>;
+/// Runs graphs whose edges are calls to the other rank.
+using GraphJob = std::function<void(World& world, const dataflow::MakeWay& way)>;
+
+/// Joins the job by weft, whose executors run the graphs, and leaves it after `job`. `place`: that
+/// of this rank's server, which has `service`.
+void run_graphs_over_grpc(const std::string& place, EdgeService& service, const Connect& connect,
+                          const GraphJob& job);
+
+/// The rows of graph_replay, on rank 0.
+std::vector<RunRow> replay_graph_over_grpc(World& world, const dataflow::MakeWay& way,
+                                           const RunOptions& options);
 
 }  // namespace weft::bench

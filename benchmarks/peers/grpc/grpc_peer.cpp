@@ -12,8 +12,13 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#if defined(WEFT_HAS_OPERATORS)
+#include "benchmarks/convergence/course.hpp"
+#endif
 #include "benchmarks/harness/payload.hpp"
 #include "benchmarks/harness/run_protocol.hpp"
 #include "benchmarks/harness/statistics.hpp"
@@ -134,15 +139,40 @@ std::string place_at(int port) {
   return own_address() + " " + own_place() + " " + std::to_string(port);
 }
 
-int run_graph(const RunOptions& options) {
+int run_graphs(const GraphJob& job) {
   EdgeService service;
   int port = 0;
   const auto server = start({&service}, port);
-  const auto rows = replay_graph_over_grpc(place_at(port), service, channel_to, options);
-  if (!rows.empty()) print(rows);
+  run_graphs_over_grpc(place_at(port), service, channel_to, job);
   server->Shutdown();
   return 0;
 }
+
+int run_graph(const RunOptions& options) {
+  return run_graphs([&](World& world, const dataflow::MakeWay& way) {
+    const auto rows = replay_graph_over_grpc(world, way, options);
+    if (!rows.empty()) print(rows);
+  });
+}
+
+#if defined(WEFT_HAS_OPERATORS)
+/// `words`: the example and the number of steps.
+int run_course(const std::vector<std::string>& words) {
+  keep_freed_memory();
+  if (words.size() != 2) throw std::runtime_error("fig9 needs an example and a number of steps");
+  return run_graphs([&](World& world, const dataflow::MakeWay& way) {
+    const Course course =
+        train(world, subject_of(words[0]), std::stoi(words[1]),
+              [&](World& on, const dataflow::Graph& graph, dataflow::Kernels kernels) {
+                return dataflow::ExecutorAccess::make(
+                    on, graph, std::move(kernels),
+                    {.name = "fig9", .way = dataflow::EdgeWay::slots}, way);
+              });
+    if (world.rank() == 0) std::puts(to_line(course).c_str());
+    std::fflush(stdout);
+  });
+}
+#endif
 
 int run(const RunOptions& options) {
   keep_freed_memory();
@@ -173,6 +203,10 @@ int run(const RunOptions& options) {
 }  // namespace weft::bench
 
 int main(int argc, char** argv) try {
+#if defined(WEFT_HAS_OPERATORS)
+  if (argc > 1 && std::string_view(argv[1]) == "fig9")
+    return weft::bench::run_course({argv + 2, argv + argc});
+#endif
   return weft::bench::run(weft::bench::parse_run(argc, argv));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "peer-grpc: %s\n", error.what());
