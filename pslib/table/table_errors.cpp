@@ -39,6 +39,9 @@ ErrorDetail in_words_of_tables(ErrorDetail detail, const char* operation, std::s
   name_the_table(detail.message, table, prefix);
   replace_all(detail.message, "has published nothing newer", "has not come to the next update");
   replace_all(detail.message, "has not exposed it", "has not made it");
+  if (detail.message.find("has not come to the next update") != std::string::npos)
+    replace_all(detail.hint, "is the owner at the same step?",
+                "an update may wait for another worker's push, of which weft-status tells;");
   replace_all(detail.hint, "does the owner get", "does that rank get");
   replace_all(detail.hint, "is the owner at the same step?", "is it at the same step?");
   const std::string peer = fmt::format("rank {} (", detail.peer);
