@@ -44,6 +44,9 @@ class BspShard final : public TableShard {
   /// updates and publishes the region and releases the gradients.
   Status advance() noexcept override;
   bool needs_all() const noexcept override { return taken_ > 0; }
+  bool is_late(std::size_t worker) const noexcept override {
+    return taken_ > 0 && !workers_[worker].arrival;
+  }
   bool survives(int) const noexcept override { return false; }
   Status drop(std::size_t) noexcept override { return {}; }
   std::uint64_t version() const noexcept override {

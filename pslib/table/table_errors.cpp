@@ -46,6 +46,9 @@ ErrorDetail in_words_of_tables(ErrorDetail detail, const char* operation, std::s
   replace_all(detail.message, ", has closed it", " has closed it");
   replace_all(detail.hint, "attach again once it is exposed again",
               "keep the table until all ranks are through: leave() before it goes");
+  if (detail.message.find("has not come to the next update") != std::string::npos)
+    replace_all(detail.hint, "is the owner at the same step?",
+                "an update may wait for another worker's push, of which weft-status tells;");
   replace_all(detail.hint, "does the owner get", "does that rank get");
   replace_all(detail.hint, "is the owner at the same step?", "is it at the same step?");
   const std::string peer = fmt::format("rank {} (", detail.peer);

@@ -40,6 +40,8 @@ class TableShard {
 
   /// True while an update is under way that needs every worker.
   virtual bool needs_all() const noexcept = 0;
+  /// True if such an update waits for this worker.
+  virtual bool is_late(std::size_t /*worker*/) const noexcept { return false; }
   /// True if workers learn from the answer to their next request which rank ended such an update.
   /// If false, they learn of its end when this server closes the table.
   virtual bool tells_who_is_lost() const noexcept { return false; }

@@ -30,6 +30,7 @@ Status failure(const Membership& membership, Code code, std::string message, std
 
 Result<Group> split(Membership& membership, const GroupState& group, int colour, int key,
                     Deadline deadline) noexcept {
+  if (membership.over()) return membership.refusal("split");
   try {
     if (group.place < 0)
       return failure(membership, Code::bad_argument, "this rank is no member of the group", "");

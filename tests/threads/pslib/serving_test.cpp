@@ -174,6 +174,34 @@ TEST(Serving, SaysInWordsOfTablesWhyItEnds) {
   });
 }
 
+TEST(Serving, NamesTheWorkerWhosePushTheOthersWaitFor) {
+  Meeting meeting(3);
+  run_on(3, [&](World& world) {
+    pslib::ParameterServer server(world, {.workers = {0, 1}, .servers = {2}});
+    {
+      auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+      if (world.rank() == 2) {
+        pslib::Table* const tables[] = {&table};
+        const Status status = server.serve(tables, Deadline::after(std::chrono::milliseconds(500)));
+        EXPECT_EQ(status.code(), Code::timeout) << status.text();
+        EXPECT_EQ(status.detail().peer, 1) << status.text();
+        EXPECT_TRUE(contains(status.text(), "has not made the push that the others wait for"))
+            << status.text();
+      } else {
+        table.initialize().or_throw();
+        if (world.rank() == 0) {
+          const Status status = table.push_pull(Deadline::after(std::chrono::milliseconds(300)));
+          EXPECT_EQ(status.code(), Code::timeout) << status.text();
+          EXPECT_TRUE(contains(status.text(), "another worker's push")) << status.text();
+        }
+      }
+      meeting.wait();
+    }
+    meeting.wait();
+    world.leave().or_throw();
+  });
+}
+
 TEST(Serving, IsRefusedToARankThatWorks) {
   run_on(1, [](World& world) {
     pslib::ParameterServer server(world);
