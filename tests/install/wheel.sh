@@ -29,7 +29,8 @@ wheel=$(echo "$build"/*.whl)
 [[ $wheel == *-abi3-manylinux_* ]] || fail "it is not for every CPython, or no manylinux: $wheel"
 
 "$python" -m zipfile -e "$wheel" "$scratch/files"
-expected='^(lib(c|m|dl|rt|pthread|resolv)\.so\.[0-9]+|ld-linux.*|libgcc_s\.so\.1|libstdc\+\+\.so\.6)$'
+# manylinux promises these; Python itself needs expat, too.
+expected='^(lib(c|m|dl|rt|pthread|resolv)\.so\.[0-9]+|ld-linux.*|libgcc_s\.so\.1|libstdc\+\+\.so\.6|libexpat\.so\.1)$'
 while IFS= read -r file; do
   while IFS= read -r library; do
     [[ $library =~ $expected ]] || compgen -G "$scratch/files/*/$library" >/dev/null ||

@@ -101,8 +101,8 @@ static void check_queue(weft_world* world, int rank) {
   require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, &tensor),
           "allocate on the GPU");
   require(weft_tensor_get_info(tensor, &info), "info");
-  expect_error(weft_tensor_wrap_queued_in(info.data, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU,
-                                          0, queue, &place, &wrapped),
+  expect_error(weft_tensor_wrap_queued_in(info.data, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, 0,
+                                          queue, &place, &wrapped),
                WEFT_CODE_BAD_ARGUMENT, "number", "memory is wrapped on a GPU with a number");
   require(weft_tensor_wrap_queued_in(info.data, WEFT_DTYPE_F32, dims, 1, rank % 2, 1, queue, &place,
                                      &wrapped),
