@@ -28,7 +28,7 @@ class PublishedSpec:
     dtype: Any = "f32"
     depth: int = 1  #: versions that may be viewed or filled at once, 1 to 4096
     flow: str = "credits"  #: or "unsafe_synchronous": the owner may fill a buffer that is viewed
-    memory: Memory | None = None  #: the owner's, who alone gives it: where it fills versions; None: in host memory
+    memory: Memory | None = None  #: the owner's, who alone gives it: where it fills versions, in host memory without
 
 
 class _CSpec:

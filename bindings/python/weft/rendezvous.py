@@ -31,7 +31,7 @@ class RendezvousSpec:
     cache_metadata: bool = True
     index_keys: bool = True
     batch_requests: bool = True
-    memory: Memory | None = None  #: where this rank's tensors are received; None: in host memory
+    memory: Memory | None = None  #: where this rank receives tensors, in host memory without
     #: Called for every message of this rank with its properties as a dict, from any thread: it must be quick and must
     #: not call the rendezvous.
     observer: Callable[[dict[str, Any]], None] | None = None
@@ -41,7 +41,7 @@ class RendezvousSpec:
 class Received:
     """The result of a receive."""
 
-    tensor: Tensor | None  #: in this rank's arena, host memory or a GPU's; None if is_dead
+    tensor: Tensor | None  #: in this rank's arena, host memory or a GPU's, or None if is_dead
     is_dead: bool  #: no content, since the sender called send_dead()
     codec: int  #: not 0: the bytes of a value encoded by this codec
 

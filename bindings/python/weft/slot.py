@@ -33,7 +33,7 @@ class SlotSpec:
     depth: int = 1  #: the number of buffers, 1 to 4096
     flow: str = "credits"  #: or "unsafe_synchronous": the training loop guarantees that buffers are free
     placement: str = "fixed"  #: or "dynamic": each arrival has memory of its own, of any shape; depth at most 32
-    memory: Memory | None = None  #: the owner's, who alone gives it: where arrivals lie; None: in host memory
+    memory: Memory | None = None  #: the owner's, who alone gives it: where arrivals lie, in host memory without
 
 
 class _CSpec:

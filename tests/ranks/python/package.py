@@ -75,7 +75,7 @@ def an_older_libweft_is_refused():
                and "of one release" in last, f"an older libweft: {ended.stderr}")
 
 
-#: What stood in the headers of an older release: neither these fields, at the end of their structs, nor this function nor
+#: The headers of an older release have neither these fields, at the end of their structs, nor this function nor
 #: this code.
 YOUNGER = (r"  const int\* place;.*?(?=\} weft_\w+;)", r"weft_code weft_tensor_slice\([^;]*;",
            r"  WEFT_CODE_DUPLICATE_NAME = \d+,[^\n]*\n")
