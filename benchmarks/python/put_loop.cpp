@@ -1,5 +1,4 @@
 // The C++ side of compare.py: the time of a put, and of a message there and back.
-// there and back.
 //   mpirun -n 2 python_put_loop
 // Prints "put BYTES SECONDS" and "ping_pong BYTES SECONDS", the best of several rounds.
 #include <algorithm>
@@ -13,12 +12,12 @@
 
 namespace {
 
-int rounds = 7;
+int rounds = 21;
 
 /// The best time of one of `times` calls.
 template <typename Call>
 double best_of(int times, const Call& call) {
-  if (rounds == 1) times /= 20;
+  if (rounds == 1) times = std::max(times / 20, 1);
   double best = 1e9;
   for (int round = 0; round < rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
@@ -40,7 +39,7 @@ void measure_puts(weft::World& world, std::int64_t bytes) {
   if (world.rank() == 1) {
     weft::RemoteSlot remote = world.attach(0, spec);
     const weft::Tensor tensor = world.allocate(spec.dtype, spec.shape);
-    const int times = bytes < 4096 ? 20'000 : 200;
+    const int times = bytes < 4096 ? 20'000 : 50;
     const double seconds = best_of(times, [&] { remote.put(tensor).wait().or_throw(); });
     std::printf("put %lld %.4g\n", static_cast<long long>(bytes), seconds);
     std::fflush(stdout);

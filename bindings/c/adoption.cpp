@@ -1,6 +1,7 @@
 #include "bindings/c/adoption.hpp"
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "runtime/world/world_state.hpp"
@@ -11,8 +12,8 @@ namespace {
 /// Wrapped memory whose owner is told of its end.
 class WrappedStorage final : public Storage {
  public:
-  WrappedStorage(void* data, std::size_t bytes)
-      : Storage(static_cast<std::byte*>(data), bytes, nullptr) {}
+  WrappedStorage(void* data, std::size_t bytes, Memory where)
+      : Storage(static_cast<std::byte*>(data), bytes, nullptr, where) {}
   ~WrappedStorage() override {
     if (unused_) unused_();
   }
@@ -21,6 +22,17 @@ class WrappedStorage final : public Storage {
  private:
   std::function<void()> unused_;
 };
+
+/// Refuses memory that is not on the GPU that it is said to be on, before it is taken over.
+void check_gpu(World& world, const void* data, Memory where) {
+  p2p::cuda::Gpus& gpus = WorldAccess::state(world).gpus;
+  (void)gpus.resolve("from_dlpack", where);  // loads the driver
+  if (const Memory found = gpus.memory_of(data); !(found == where))
+    throw_error(Code::bad_argument, "from_dlpack",
+                where.text() + " is given as its device, but the memory is " +
+                    (found.is_host() ? "the host's" : found.text() + "'s"),
+                "give the device that the memory is on");
+}
 
 }  // namespace
 
@@ -58,28 +70,29 @@ weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept {
 }
 
 weft_tensor* own_foreign(weft_world* world, void* data, DType dtype, const Shape& shape,
-                         bool read_only, std::function<void()> unused) {
+                         Memory where, bool read_only, std::function<void()> unused) {
   // First, so that nothing can fail once the memory is weft's.
   auto handle = std::make_unique<weft_tensor>();
   handle->read_only = read_only;
   if (world != nullptr && shape.elements() > 0) {
+    if (where.is_gpu()) check_gpu(world->world, data, where);
     handle->tensor = world->world.adopt(data, dtype, shape, std::move(unused));
     handle->memory = WEFT_MEMORY_ADOPTED;
     return handle.release();
   }
   const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
-  const auto storage = std::make_shared<WrappedStorage>(data, bytes);
+  const auto storage = std::make_shared<WrappedStorage>(data, bytes, where);
   handle->tensor = Tensor(storage, 0, dtype, shape);
   storage->when_unused(std::move(unused));
   return handle.release();
 }
 
 weft_tensor* own_foreign(weft_world* world, void* data, DType dtype, const Shape& shape,
-                         bool read_only, weft_unused_queue& queue, void* token) {
+                         Memory where, bool read_only, weft_unused_queue& queue, void* token) {
   const auto tokens = queue.tokens;
   tokens->promise();
   try {
-    return own_foreign(world, data, dtype, shape, read_only,
+    return own_foreign(world, data, dtype, shape, where, read_only,
                        [tokens, token] { tokens->push(token); });
   } catch (...) {
     tokens->withdraw();
@@ -122,8 +135,8 @@ weft_code weft_tensor_adopt_queued(weft_world* world, void* data, weft_dtype dty
     auto& out = given(kOperation, "tensor", tensor);
     if (data == nullptr) weft::throw_error(weft::Code::bad_argument, kOperation, "data is NULL");
     out = own_foreign(&given(kOperation, "world", world), data, checked_dtype(kOperation, dtype),
-                      shape_of(kOperation, dims, ndims), false, given(kOperation, "queue", queue),
-                      token);
+                      shape_of(kOperation, dims, ndims), weft::Memory::host(), false,
+                      given(kOperation, "queue", queue), token);
     return WEFT_CODE_OK;
   });
 }
@@ -136,7 +149,26 @@ weft_code weft_tensor_wrap_queued(void* data, weft_dtype dtype, const int64_t* d
     auto& out = given(kOperation, "tensor", tensor);
     if (data == nullptr) weft::throw_error(weft::Code::bad_argument, kOperation, "data is NULL");
     out = own_foreign(nullptr, data, checked_dtype(kOperation, dtype),
-                      shape_of(kOperation, dims, ndims), read_only != 0,
+                      shape_of(kOperation, dims, ndims), weft::Memory::host(), read_only != 0,
+                      given(kOperation, "queue", queue), token);
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_tensor_wrap_queued_in(void* data, weft_dtype dtype, const int64_t* dims,
+                                     size_t ndims, int place, int read_only,
+                                     weft_unused_queue* queue, void* token, weft_tensor** tensor) {
+  constexpr auto kOperation = "wrap";
+  return guarded([&] {
+    auto& out = given(kOperation, "tensor", tensor);
+    check_data(kOperation, data);
+    const weft::Memory where = memory_in(kOperation, place);
+    if (where.is_own_gpu())
+      weft::throw_error(weft::Code::bad_argument, kOperation,
+                        "WEFT_PLACE_OWN_GPU is the number of no GPU",
+                        "give the number of the GPU that the memory is on");
+    out = own_foreign(nullptr, data, checked_dtype(kOperation, dtype),
+                      shape_of(kOperation, dims, ndims), where, read_only != 0,
                       given(kOperation, "queue", queue), token);
     return WEFT_CODE_OK;
   });

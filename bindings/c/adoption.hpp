@@ -14,11 +14,12 @@ struct weft_unused_queue {
 namespace weft::c {
 
 /// A tensor of foreign memory. `unused` is called once when the memory is no longer needed, unless
-/// the call throws. With a world the memory is adopted, otherwise wrapped.
+/// the call throws. With a world the memory is adopted, otherwise wrapped. `where` is host memory
+/// for an adoption that asks the driver itself.
 weft_tensor* own_foreign(weft_world* world, void* data, DType dtype, const Shape& shape,
-                         bool read_only, std::function<void()> unused);
+                         Memory where, bool read_only, std::function<void()> unused);
 /// The same; `token` comes to the queue.
 weft_tensor* own_foreign(weft_world* world, void* data, DType dtype, const Shape& shape,
-                         bool read_only, weft_unused_queue& queue, void* token);
+                         Memory where, bool read_only, weft_unused_queue& queue, void* token);
 
 }  // namespace weft::c

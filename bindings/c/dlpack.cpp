@@ -88,6 +88,13 @@ Shape imported_shape(const DLTensor& from) {
   return Shape(std::span<const std::int64_t>(dims));
 }
 
+Memory imported_memory(const DLDevice& device) {
+  if (device.device_type == kDlpackCpu) return Memory::host();
+  if (device.device_type == kDlpackCuda) return Memory::gpu(device.device_id);
+  refuse_import("it lies on a device of DLPack's type " + std::to_string(device.device_type),
+                "copy it to the processor's memory or a CUDA GPU's first");
+}
+
 void check_contiguous(const DLTensor& from, const Shape& shape) {
   if (from.strides == nullptr || shape.elements() == 0) return;
   std::int64_t dense = 1;
@@ -106,16 +113,15 @@ weft_tensor* imported(weft_world* world, Managed& managed, weft_unused_queue* qu
     read_only = (managed.flags & kDlpackReadOnly) != 0;
   }
   const DLTensor& from = managed.dl_tensor;
-  if (from.device.device_type != kDlpackCpu)
-    refuse_import("it lies on a device of DLPack's type " + std::to_string(from.device.device_type),
-                  "copy it to the processor's memory first");
+  const Memory where = imported_memory(from.device);
   const DType dtype = imported_dtype(from.dtype);
   const Shape shape = imported_shape(from);
   check_contiguous(from, shape);
   if (from.data == nullptr && shape.elements() > 0) refuse_import("it has no memory", "");
   auto* const data = static_cast<std::byte*>(from.data) + from.byte_offset;
-  if (queue != nullptr) return own_foreign(world, data, dtype, shape, read_only, *queue, &managed);
-  return own_foreign(world, data, dtype, shape, read_only, [&managed] {
+  if (queue != nullptr)
+    return own_foreign(world, data, dtype, shape, where, read_only, *queue, &managed);
+  return own_foreign(world, data, dtype, shape, where, read_only, [&managed] {
     if (managed.deleter != nullptr) managed.deleter(&managed);
   });
 }

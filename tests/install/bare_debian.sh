@@ -4,7 +4,9 @@
 # train as two ranks; then everything of weft is removed, and nothing of it stays.
 #   bare_debian.sh PACKAGES_FOLDER SCRATCH_FOLDER
 # Given weft's sources in place of packages, it runs `./dev demo` there, which may take 3.5 minutes on two quiet
-# processors, downloads included; only with --full (WEFT_TEST_FULL=1).
+# processors, downloads included; only with --full (WEFT_TEST_FULL=1). Given a folder with a wheel, it installs that into a
+# virtual environment of a later Debian, whose Python is another and which has none of the libraries that weft is built
+# from, and runs it there alone and as four ranks; only with --full too.
 # The system is made by debootstrap in SCRATCH_FOLDER from the archive that this machine's apt uses. All
 # mounts are in a mount namespace of their own, which ends with this script however it ends.
 set -euo pipefail
@@ -20,10 +22,11 @@ skip() {
 }
 step() { printf '%4d s: %s\n' "$SECONDS" "$*"; }
 
-sources_given=0
+sources_given=0 wheel=
 [[ ! -f $packages/dev ]] || sources_given=1
-if ((sources_given)) && [[ ${WEFT_TEST_FULL:-0} == 0 ]]; then
-  skip "the demo from a bare Debian is a long cut (./dev test install --full)"
+[[ $packages != */wheel ]] || wheel=$(compgen -G "$packages/*.whl") || skip "no wheel was built"
+if { ((sources_given)) || [[ $wheel ]]; } && [[ ${WEFT_TEST_FULL:-0} == 0 ]]; then
+  skip "the demo from a bare Debian, and the wheel in one, are long cuts (./dev test install --full)"
 fi
 if [[ ${3-} != inside ]]; then
   ((EUID == 0)) || skip "only root can make a system of its own to install packages into"
@@ -48,7 +51,7 @@ if [[ ${3-} != inside ]]; then
   exit "$status"
 fi
 
-((sources_given)) || compgen -G "$packages/*.deb" >/dev/null || skip "no packages were built"
+((sources_given)) || [[ $wheel ]] || compgen -G "$packages/*.deb" >/dev/null || skip "no packages were built"
 command -v apt-get >/dev/null || skip "this machine has no apt, so no Debian archive is known"
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 # One "deb URI SUITE COMPONENT" for each part of Debian that this machine installs from.
@@ -56,6 +59,9 @@ sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)
   'Created-By: Packages' 'Origin: Debian' | sed 's|/ | |' | sort -u)
 archive=$(awk -v suite="$suite" '$3 == suite && $4 == "main" { print $2; exit }' <<<"$sources")
 [[ -n $archive ]] || skip "apt knows of no Debian archive on this machine (apt-get update)"
+if [[ $wheel ]]; then
+  suite=trixie sources="deb $archive trixie main"
+fi
 /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
   "$archive/dists/$suite/InRelease" "$root/InRelease" >/dev/null 2>&1 ||
   skip "the Debian archive that apt uses can't be reached"
@@ -115,6 +121,33 @@ if ((sources_given)); then
   tail -n 1 "$log"
   step "./dev demo took $took s on $(nproc) processors"
   ((took <= 210)) || fail "./dev demo took $took s, not 210"
+  exit 0
+fi
+
+if [[ $wheel ]]; then
+  step "python3 and mpirun"
+  inside 'apt-get -q update' >"$log" 2>&1 || fail "apt-get update failed in the new system"
+  apt_install 'python3-venv openmpi-bin'
+  ! inside 'dpkg-query -W' | grep -E '^(libfmt|libspdlog|libsodium|libhwy)' ||
+    fail "the new system has the libraries above, so it does not show that the wheel carries them"
+  # The wheel's dependencies come from this machine, so the new system needs no index of packages.
+  version=$(inside 'python3 -c "import sys; print(f\"{sys.version_info[0]}.{sys.version_info[1]}\")"')
+  mkdir "$root/wheels"
+  cp "$wheel" "$root/wheels"
+  cp "$(dirname "$0")/../ranks/python/in_a_wheel.py" "$root/wheels"
+  /usr/bin/python3 -m pip download -q -d "$root/wheels" --python-version "$version" --only-binary=:all: \
+    cffi numpy >"$log" 2>&1 || skip "pip can't fetch cffi and numpy for Python $version"
+  step "the wheel, in Python $version"
+  inside '
+    python3 -m venv /venv
+    /venv/bin/pip install -q --no-index --find-links /wheels weft
+    cd /
+    for tool in info status topo trace tune; do /venv/bin/python -m weft $tool --help >/dev/null; done
+    /venv/bin/python -m weft info | head -n 6
+    /venv/bin/python /wheels/in_a_wheel.py
+    mpirun --allow-run-as-root --oversubscribe --bind-to none -n 4 /venv/bin/python /wheels/in_a_wheel.py' ||
+    fail "the wheel does not run in Python $version"
+  step "done"
   exit 0
 fi
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs weft into an empty prefix, moves the prefix, and builds against it alone what users build: a
 # trainer by find_package and by pkg-config, a C program by both. All must run as ranks of a job, and
-# see nothing of what weft is made from, nor of the tree it was built in.
+# see nothing of what weft is made from, nor of the tree it was built in. The Python package, if it was built
+# (WEFT_TEST_PYTHON names its interpreter), finds its library and the tools in the prefix.
 #   consumer.sh BUILD_FOLDER SOURCE_FOLDER CXX CC MPIRUN...
 set -euo pipefail
 build=$1 source=$2 cxx=$3 cc=$4
@@ -73,6 +74,18 @@ run_ranks() {
   ((${#mpirun[@]})) || return 0
   "${mpirun[@]}" -n 2 "$program" || fail "$program failed as two ranks"
 }
+
+if [[ -n ${WEFT_TEST_PYTHON-} ]]; then
+  packages=$prefix/lib/python3/dist-packages
+  for tool in info status topo trace tune; do
+    (cd / && PYTHONPATH=$packages PYTHONDONTWRITEBYTECODE=1 PATH=/nowhere "$WEFT_TEST_PYTHON" -m weft "$tool" --help) |
+      grep "weft-$tool" >/dev/null || fail "python -m weft $tool does not find the prefix's"
+  done
+  (cd / && PYTHONPATH=$packages PYTHONDONTWRITEBYTECODE=1 "$WEFT_TEST_PYTHON" -c 'import weft, os
+with weft.World.join() as world: world.array(3)
+print([line.split()[-1] for line in open("/proc/self/maps") if "/libweft" in line][0])') |
+    grep -F "$prefix/lib" || fail "import weft does not load the prefix's library"
+fi
 
 # By CMake: copies, so that nothing can be found by being beside it.
 cp -r "$source/mpirun_examples/link" "$scratch/trainer"

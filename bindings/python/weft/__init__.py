@@ -11,6 +11,7 @@ from . import collective, errors
 from ._memory import Tensor
 from .arrival import Arrival
 from .collective import Call, Collectives, Plan
+from .device import Memory
 from .errors import (
                      BadArgument,
                      BadConfig,
@@ -44,10 +45,10 @@ from .world import World, array
 
 __all__ = [
     "ANY_SOURCE", "ANY_TAG", "Arrival", "BadArgument", "BadConfig", "Bootstrap", "Call", "Cancelled", "Closed",
-    "Collectives", "DuplicateName", "Error", "Exhausted", "Fenced", "FlowOverrun", "Forked", "Group", "MessageInfo",
-    "MessageRequest", "Messages", "Mismatch", "Partitioned", "PathFailed", "PeerFailed", "PeerLeft", "Plan",
-    "PublishedReader", "PublishedSlot", "PublishedSpec", "Received", "RemoteSignal", "RemoteSlot", "Rendezvous",
-    "RendezvousSpec", "Request", "Signal", "Slot", "SlotSpec", "System", "Tensor", "Timeout", "UnderWay", "Unreachable",
-    "World", "WriterTaken", "array", "collective", "errors",
+    "Collectives", "DuplicateName", "Error", "Exhausted", "Fenced", "FlowOverrun", "Forked", "Group", "Memory",
+    "MessageInfo", "MessageRequest", "Messages", "Mismatch", "Partitioned", "PathFailed", "PeerFailed", "PeerLeft",
+    "Plan", "PublishedReader", "PublishedSlot", "PublishedSpec", "Received", "RemoteSignal", "RemoteSlot",
+    "Rendezvous", "RendezvousSpec", "Request", "Signal", "Slot", "SlotSpec", "System", "Tensor", "Timeout",
+    "UnderWay", "Unreachable", "World", "WriterTaken", "array", "collective", "errors",
 ]
 del _native

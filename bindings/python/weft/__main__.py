@@ -11,9 +11,14 @@ TOOLS = ("info", "status", "topo", "trace", "tune")
 
 
 def tool(name: str) -> str | None:
-    """The path of a tool: the one that the wheel carries, else the one that is installed."""
-    carried = pathlib.Path(__file__).parent / "bin" / f"weft-{name}"
-    return str(carried) if carried.exists() else shutil.which(f"weft-{name}")
+    """The path of a tool: the one that the wheel carries, that lies beside the package in a build folder (python/weft
+    and bin) or an installed tree (lib/python3/dist-packages/weft and bin), or that PATH has."""
+    package = pathlib.Path(__file__).resolve().parent
+    for folder in [package, *package.parents][0:5:2]:
+        found = folder / "bin" / f"weft-{name}"
+        if os.access(found, os.X_OK):
+            return str(found)
+    return shutil.which(f"weft-{name}")
 
 
 def main(arguments: list[str]) -> int:

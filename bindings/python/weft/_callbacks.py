@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any, Callable
 
 import numpy
@@ -39,12 +40,42 @@ class Callback:
         return Callback._all[int(ffi.cast("uintptr_t", context))]
 
 
-def _array(address: Any, count: int, number: int) -> Any:
-    """`count` elements at an address as an array, for the time of a call."""
-    size = _dtypes.SIZES[number]
-    raw = numpy.frombuffer(ffi.buffer(address, count * size), numpy.uint8)
-    dtype = _dtypes.NUMPY[number]
-    return raw.view(numpy.uint16 if dtype is None else dtype)
+class Working:
+    """`with Working(address, count, number) as array:` a copy of elements of weft's for a function of the user's. The
+    function may keep the array, or a part of it: the memory at the address is another's after the call."""
+
+    __slots__ = ("address", "raw", "array", "size")
+
+    #: Memory of calls that have ended, of which no array is kept.
+    _spare: list[Any] = []
+    _MOST, _LARGEST = 8, 4 << 20
+
+    def __init__(self, address: Any, count: int, number: int) -> None:
+        self.address = address
+        self.size = count * _dtypes.SIZES[number]
+        try:
+            raw = Working._spare.pop()
+        except IndexError:
+            raw = None
+        if raw is None or len(raw) < self.size:
+            raw = numpy.empty(max(self.size, 4096), numpy.uint8)
+        ffi.memmove(raw, address, self.size)
+        dtype = _dtypes.NUMPY[number]
+        self.array = raw[:self.size].view(numpy.uint16 if dtype is None else dtype)
+        self.raw = raw
+
+    def write_back(self) -> None:
+        """Gives weft the elements as they are now."""
+        ffi.memmove(self.address, self.raw, self.size)
+
+    def __enter__(self) -> Working:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        raw, self.raw, self.array = self.raw, None, None
+        # An array that is kept refers to it, as this frame and the call do.
+        if sys.getrefcount(raw) <= 2 and len(Working._spare) < Working._MOST and len(raw) <= Working._LARGEST:
+            Working._spare.append(raw)
 
 
 class Allocator(Callback):
@@ -82,7 +113,9 @@ def _allocate(context: Any, dtype: int, dims: Any, ndims: int, tensor: Any) -> i
 def _reduce(context: Any, into: Any, from_: Any, count: int, dtype: int) -> None:
     callback = Callback.of(context)
     try:
-        callback.function(_array(into, count, dtype), _array(from_, count, dtype))
+        with Working(into, count, dtype) as target, Working(from_, count, dtype) as other:
+            callback.function(target.array, other.array)
+            target.write_back()
     except BaseException as error:
         callback.failure = error
 

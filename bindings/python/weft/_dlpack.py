@@ -22,7 +22,8 @@ _set_name.restype, _set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.
 _NAMES = {True: ctypes.c_char_p(b"dltensor_versioned"), False: ctypes.c_char_p(b"dltensor")}
 _USED = {True: ctypes.c_char_p(b"used_dltensor_versioned"), False: ctypes.c_char_p(b"used_dltensor")}
 _DESTRUCTORS = {versioned: int(lib.weft_python_capsule_destructor(versioned)) for versioned in (False, True)}
-_CPU = 1
+#: DLPack's types of devices.
+CPU, CUDA = 1, 2
 
 
 class Managed:
@@ -61,8 +62,9 @@ def managed_of(value: Any) -> tuple[Any, bool, Any]:
     """The DLPack tensor of an object or a capsule, its form, and its capsule, which still owns it."""
     found = value
     if not is_capsule(value):
-        if value.__dlpack_device__()[0] != _CPU:
-            raise bad_argument("from_dlpack", "the tensor is not in the processor's memory", "copy it there first")
+        if value.__dlpack_device__()[0] not in (CPU, CUDA):
+            raise bad_argument("from_dlpack", "the tensor is neither in the processor's memory nor on a CUDA GPU",
+                               "copy it there first")
         try:
             found = value.__dlpack__(max_version=(1, 0))
         except TypeError:

@@ -170,7 +170,8 @@ class Use:
 
 def no_copy(value: object) -> TypeError:
     """For __reduce_ex__(), which copies, too, call."""
-    return TypeError(f"a weft.{type(value).__name__} stands for a handle of this process: it can't be copied or pickled")
+    return TypeError(f"a weft.{type(value).__name__} stands for a handle of this process: it can't be copied or "
+                     "pickled")
 
 
 def busy(operation: str) -> BadArgument:

@@ -9,11 +9,12 @@ from typing import Any, Sequence
 
 import numpy
 
-from . import _dlpack, _dtypes, _handles
+from . import _dlpack, _dtypes, _handles, device
 from ._native import ffi, lib
+from .device import HOST, Memory
 from .errors import bad_argument, check
 
-_MEMORY = ("wrapped", "adopted", "arena")
+_STORAGE = ("wrapped", "adopted", "arena")
 MAX_DIMS: int = lib.WEFT_MAX_DIMS
 
 _queue = ffi.new("weft_unused_queue**")
@@ -70,17 +71,19 @@ def dims_of(shape: Any, operation: str) -> Any:
 
 
 class Tensor:
-    """Elements in memory that weft knows: numpy.asarray(), DLPack and `.array` share them without a copy.
+    """Elements in memory that weft knows: numpy.asarray(), DLPack and `.array` share them without a copy. On a GPU they
+    are shared by DLPack alone.
 
     Thread-safety: as an array's. A tensor may outlive its world."""
 
-    __slots__ = ("_handle", "_info", "_whole", "_owner", "__weakref__")
+    __slots__ = ("_handle", "_info", "_memory", "_whole", "_owner", "__weakref__")
 
     def __init__(self, handle: Any, owner: Any = None) -> None:
         self._handle = handle
         self._info = ffi.new("weft_tensor_info*")
         self._info.struct_size = ffi.sizeof("weft_tensor_info")
         check(lib.weft_tensor_get_info(handle, self._info))
+        self._memory: Memory | None = None
         self._whole: Any = _none  #: a weak reference to the array of all elements
         self._owner = owner  #: what the memory needs to stay
 
@@ -104,9 +107,16 @@ class Tensor:
         return int(self._info.bytes)
 
     @property
-    def memory(self) -> str:
+    def memory(self) -> Memory:
+        """Host memory, or the GPU that has the elements."""
+        if self._memory is None:
+            self._memory = device.memory_of(self._handle)
+        return self._memory
+
+    @property
+    def storage(self) -> str:
         """"arena": peers reach it without a copy; "adopted": put from without staging; "wrapped": staged."""
-        return _MEMORY[self._info.memory]
+        return _STORAGE[self._info.memory]
 
     @property
     def read_only(self) -> bool:
@@ -114,9 +124,10 @@ class Tensor:
 
     @property
     def array(self) -> Any:
-        """The elements as a numpy array, the same one as long as it lives."""
+        """The elements as a numpy array, the same one as long as it lives. BadArgument for those on a GPU."""
         found = self._whole()
         if found is None:
+            self._check_host("array")
             dtype = _dtypes.numpy_of(self._info.dtype, "array")
             found = numpy.asarray(_Interface(self)) if dtype is _dtypes.ML_BF16 else numpy.asarray(self)
             if dtype is _dtypes.ML_BF16:
@@ -129,6 +140,7 @@ class Tensor:
         return self._interface(_dtypes.numpy_of(self._info.dtype, "array").str)
 
     def _interface(self, typestr: str) -> dict[str, Any]:
+        self._check_host("array")
         info = self._info
         size = _dtypes.SIZES[info.dtype]
         strides = None if info.dense else tuple(info.strides[i] * size for i in range(info.ndims))
@@ -136,13 +148,21 @@ class Tensor:
         return {"version": 3, "shape": self.shape, "typestr": typestr, "strides": strides,
                 "data": (address, bool(info.read_only))}
 
+    def _check_host(self, operation: str) -> None:
+        """Raises BadArgument if the processor must not touch the elements."""
+        if self.memory.is_gpu:
+            raise bad_argument(operation, f"the tensor lies on {self.memory}, where numpy has no arrays",
+                               "copy it by world.copy(tensor, array), or share it by DLPack")
+
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return (_dlpack.CPU, 0) if self.memory.is_host else (_dlpack.CUDA, self.memory.ordinal)
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if dl_device not in (None, (1, 0)):
-            raise BufferError("the tensor lies in the processor's memory; ask for it there, and copy it")
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"the tensor lies in {self.memory}; ask for it there, and copy it")
+        if copy and self.memory.is_gpu:
+            raise BufferError(f"the tensor lies on {self.memory}; copy it by world.copy(tensor, other)")
         if copy:
             # The consumer gets a tensor of its own, not one of the arena.
             return numpy.array(self.array).__dlpack__()
@@ -155,7 +175,8 @@ class Tensor:
         raise _handles.no_copy(self)
 
     def __repr__(self) -> str:
-        return f"weft.Tensor({_dtypes.NAMES[self._info.dtype]}{list(self.shape)}, {self.memory})"
+        place = "" if self.memory.is_host else f", {self.memory}"
+        return f"weft.Tensor({_dtypes.NAMES[self._info.dtype]}{list(self.shape)}, {self.storage}{place})"
 
 
 def _none() -> None:
@@ -176,8 +197,8 @@ class Lent(Tensor):
         info = self._info
         token = keep(self)
         out = ffi.new("weft_tensor**")
-        code = lib.weft_tensor_wrap_queued(info.data, info.dtype, info.dims, info.ndims, int(info.read_only), queue,
-                                           token, out)
+        code = lib.weft_tensor_wrap_queued_in(info.data, info.dtype, info.dims, info.ndims, self.memory._place,
+                                              int(info.read_only), queue, token, out)
         if code:
             forget(token)
             check(code)
@@ -202,9 +223,9 @@ def new_tensor(call: Any, *arguments: Any) -> Tensor:
     return Tensor(out[0])
 
 
-def allocate(world: Any, shape: Any, dtype: Any) -> Tensor:
-    dims = dims_of(shape, "allocate")
-    return new_tensor(lib.weft_tensor_allocate, world, _dtypes.number_of(dtype, "allocate"), dims, len(dims))
+def allocate(world: Any, shape: Any, dtype: Any, memory: Memory = HOST) -> Tensor:
+    dims, number = dims_of(shape, "allocate"), _dtypes.number_of(dtype, "allocate")
+    return new_tensor(lib.weft_tensor_allocate_in, world, number, dims, len(dims), device.place_of(memory))
 
 
 def _root(array: Any) -> Tensor | None:

@@ -181,6 +181,11 @@ class Collectives(Owner):
         """Bytes copied because arrays were not in the world's memory."""
         return int_from(lib.weft_collectives_bytes_copied, self._pointer("bytes_copied"), kind="uint64_t*")
 
+    @property
+    def staged_bytes(self) -> int:
+        """Bytes copied between GPUs and host memory."""
+        return int_from(lib.weft_collectives_staged_bytes, self._pointer("staged_bytes"), kind="uint64_t*")
+
     def plan(self, call: Call) -> Plan:
         """Binds a call to its tensors, to be run any number of times without allocation."""
         return self._plan(lib.weft_collectives_plan, call)

@@ -10,6 +10,7 @@ from ._handles import Hold, Line, Node, Owner, Use, busy
 from ._memory import Tensor
 from ._native import ffi, lib
 from .arrival import Arrival
+from .device import Memory, owners_place
 from .errors import Timeout, bad_argument, c_text, check
 from .slot import Request, Slot, SlotSpec, Waitable, spec_from
 from .world import int_from, ranks_of
@@ -27,6 +28,7 @@ class PublishedSpec:
     dtype: Any = "f32"
     depth: int = 1  #: versions that may be viewed or filled at once, 1 to 4096
     flow: str = "credits"  #: or "unsafe_synchronous": the owner may fill a buffer that is viewed
+    memory: Memory | None = None  #: the owner's, who alone gives it: where it fills versions, in host memory without
 
 
 class _CSpec:
@@ -42,6 +44,9 @@ class _CSpec:
         self.spec.name, self.spec.dims, self.spec.ndims = self.name, self.dims, len(self.dims)
         self.spec.dtype = _dtypes.number_of(spec.dtype, operation)
         self.spec.depth, self.spec.flow = spec.depth, _enums.FLOW(spec.flow, operation)
+        self.place = owners_place(spec.memory, operation)
+        if self.place is not None:
+            self.spec.place = self.place
 
 
 def expose(world: World, spec: PublishedSpec) -> PublishedSlot:
@@ -164,6 +169,7 @@ class PublishedReader(Owner, Waitable):
             if tensor.nbytes < count * size:
                 raise bad_argument("get", f"a run of {count * size} bytes, but its array has {tensor.nbytes}",
                                    "give one as large")
+            tensor._check_host("get_runs")
         targets = ffi.new("void*[]", [tensor._info.data for tensor in tensors])
         with Use(self._node.line, "get"):
             pointer = self._pointer("get")

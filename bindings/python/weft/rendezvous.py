@@ -9,6 +9,7 @@ from . import _enums, _memory, _waits
 from ._handles import Node, Owner
 from ._memory import Tensor
 from ._native import ffi, lib
+from .device import Memory, owners_place
 from .errors import Error, c_text, check, last_error
 from .group import Group
 from .world import int_from
@@ -30,6 +31,7 @@ class RendezvousSpec:
     cache_metadata: bool = True
     index_keys: bool = True
     batch_requests: bool = True
+    memory: Memory | None = None  #: where this rank receives tensors, in host memory without
     #: Called for every message of this rank with its properties as a dict, from any thread: it must be quick and must
     #: not call the rendezvous.
     observer: Callable[[dict[str, Any]], None] | None = None
@@ -39,7 +41,7 @@ class RendezvousSpec:
 class Received:
     """The result of a receive."""
 
-    tensor: Tensor | None  #: in this rank's arena, or None if is_dead
+    tensor: Tensor | None  #: in this rank's arena, host memory or a GPU's, or None if is_dead
     is_dead: bool  #: no content, since the sender called send_dead()
     codec: int  #: not 0: the bytes of a value encoded by this codec
 
@@ -76,6 +78,9 @@ class Rendezvous(Owner):
         c_spec.max_parked_requests, c_spec.message_bytes = wanted.max_parked_requests, wanted.message_bytes
         c_spec.no_metadata_cache, c_spec.no_key_index = not wanted.cache_metadata, not wanted.index_keys
         c_spec.no_request_batch = not wanted.batch_requests
+        place = owners_place(wanted.memory, "open")
+        if place is not None:
+            c_spec.place = place
         observer = None
         if wanted.observer is not None:
             observer = Allocator(wanted.observer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable
 
@@ -12,6 +12,7 @@ from ._memory import Tensor
 from ._native import ffi, lib
 from ._waits import PART
 from .arrival import Arrival
+from .device import Memory, owners_place
 from .errors import bad_argument, c_text, check, last_error, text
 from .world import int_from, ranks_of
 
@@ -32,6 +33,7 @@ class SlotSpec:
     depth: int = 1  #: the number of buffers, 1 to 4096
     flow: str = "credits"  #: or "unsafe_synchronous": the training loop guarantees that buffers are free
     placement: str = "fixed"  #: or "dynamic": each arrival has memory of its own, of any shape; depth at most 32
+    memory: Memory | None = None  #: the owner's, who alone gives it: where arrivals lie, in host memory without
 
 
 class _CSpec:
@@ -54,6 +56,9 @@ class _CSpec:
         self.options.placement = _enums.PLACEMENT(spec.placement, operation)
         if memory is not None:
             self.options.memory = memory._handle
+        self.place = owners_place(spec.memory, operation)
+        if self.place is not None:
+            self.options.place = self.place
 
 
 def spec_from(call: Any, pointer: Any) -> tuple[SlotSpec, int]:
@@ -71,7 +76,9 @@ def expose(world: World, spec: SlotSpec, memory: Any) -> Slot:
     wanted = _CSpec(spec, "expose", tensor)
     out = ffi.new("weft_slot**")
     check(lib.weft_slot_expose_with(world._pointer("expose"), wanted.spec, wanted.options, out))
-    return Slot(world, out[0])
+    slot = Slot(world, out[0])
+    slot.spec = replace(slot.spec, memory=spec.memory)
+    return slot
 
 
 def attach(world: World, owner: int, spec: SlotSpec | str, timeout: float | None) -> RemoteSlot:
@@ -237,7 +244,7 @@ class RemoteSlot(Owner):
         out = ffi.new("weft_request**")
         with Use(self._node.line, "put"):
             check(lib.weft_put_start(self._pointer("put"), handles, len(tensors), _enums.UNTIL(until, "put"), out))
-            return Request(self, out[0], any(tensor.memory == "wrapped" for tensor in tensors))
+            return Request(self, out[0], any(tensor.storage == "wrapped" for tensor in tensors))
 
     def also_needs(self, ranks: Iterable[int], needed: str = "always") -> None:
         """As Slot.also_needs()."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence
 from . import _dtypes, _events, _handles, _memory, _waits
 from ._handles import Node
 from ._native import ffi, lib
+from .device import HOST, Memory
 from .errors import BadArgument, Closed, bad_argument, c_text, check, text
 from .group import Group
 
@@ -150,13 +151,32 @@ class World:
         _dtypes.numpy_of(number, "array")
         return _memory.allocate(self._pointer("array"), shape, _dtypes.NAMES[number]).array
 
-    def allocate(self, shape: Any, dtype: Any = "f32") -> _memory.Tensor:
-        """The same as a Tensor, also for bf16 where numpy has none."""
-        return _memory.allocate(self._pointer("allocate"), shape, dtype)
+    def allocate(self, shape: Any, dtype: Any = "f32", memory: Memory = HOST) -> _memory.Tensor:
+        """The same as a Tensor, also for bf16 where numpy has none, and on a GPU: memory=weft.Memory.gpu() is this
+        rank's. The first tensor on a GPU loads the CUDA driver."""
+        return _memory.allocate(self._pointer("allocate"), shape, dtype, memory)
+
+    def copy(self, source: Any, to: Any, *, stream: int | None = None, timeout: float | None = None) -> None:
+        """Copies the elements of an array or a Tensor to another of its type and shape, each in host memory or on a
+        GPU, both on the same one if both are. Returns when they are copied. With `stream`, the address of a
+        cudaStream_t, 0 for CUDA's default stream, it returns once the copy is on the stream: keep both until it is
+        done."""
+        tensors = _memory.tensor_of(source, "copy"), _memory.tensor_of(to, "copy", writable=True)
+        pointer, seconds = self._pointer("copy"), _waits.seconds(timeout)
+        handle = ffi.NULL if stream is None else ffi.new("void**", ffi.cast("void*", stream))
+
+        def call() -> None:
+            check(lib.weft_world_copy(pointer, tensors[0]._handle, tensors[1]._handle, handle, seconds))
+
+        if stream is not None or all(tensor.memory.is_host for tensor in tensors):
+            call()
+        else:
+            _waits.on_thread(call)
 
     def adopt(self, value: Any) -> _memory.Tensor:
         """The memory of an array, a buffer or a tensor of another library, put from without staging. The object is kept
-        until no peer can touch it. Adopting costs more than a put: adopt once, and put often."""
+        until no peer can touch it. Adopting costs more than a put: adopt once, and put often. A tensor on a GPU goes by
+        way of host memory."""
         return _memory.adopt(self._pointer("adopt"), value)
 
     def from_dlpack(self, value: Any) -> _memory.Tensor:

@@ -42,23 +42,81 @@ static void check_copies(weft_world* world, int rank) {
 
 static void check_dlpack(weft_world* world, int rank) {
   const int64_t dims[1] = {10};
-  weft_tensor *tensor = NULL, *wrapped = NULL;
+  weft_tensor *tensor = NULL, *wrapped = NULL, *adopted = NULL, *back = NULL;
   old_tensor* managed = NULL;
+  weft_tensor_info info = {.struct_size = sizeof info};
   int place = 0;
   require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, &tensor),
           "allocate on the GPU");
   require(weft_tensor_to_dlpack_unversioned(tensor, (struct DLManagedTensor**)&managed), "export");
   expect(managed->tensor.device.type == 2 && managed->tensor.device.id == rank % 2,
          "DLPack tells that the tensor is on the GPU");
-  expect_error(weft_tensor_from_dlpack_unversioned(world, managed, NULL, &wrapped),
-               WEFT_CODE_BAD_ARGUMENT, "device", "a GPU's memory is not adopted");
+  managed->tensor.device.id = 1 - rank % 2;
+  expect_error(weft_tensor_from_dlpack_unversioned(world, managed, NULL, &adopted),
+               WEFT_CODE_BAD_ARGUMENT, rank % 2 == 0 ? "GPU 0's" : "GPU 1's",
+               "memory of another GPU than the one that is named is refused");
+  managed->tensor.device.id = 7;
+  expect_error(weft_tensor_from_dlpack_unversioned(world, managed, NULL, &adopted),
+               WEFT_CODE_BAD_ARGUMENT, "GPU 7", "so is one of no GPU");
+  managed->tensor.device.id = rank % 2;
   require(weft_tensor_wrap_in(managed->tensor.data, WEFT_DTYPE_F32, dims, 1, rank % 2, &wrapped),
           "wrap");
   require(weft_tensor_get_place(wrapped, &place), "place");
   expect(place == rank % 2, "wrapped memory is where the caller says");
   require(weft_tensor_free(wrapped), "free");
-  managed->deleter(managed);
+
+  /* A GPU's memory by DLPack: adopted with a world, wrapped without one. */
+  wrapped = new_floats(world, 10, (float)rank);
+  require(weft_world_copy(world, wrapped, tensor, NULL, kSeconds), "fill");
+  require(weft_tensor_free(wrapped), "free");
+  require(weft_tensor_free(tensor), "free, while DLPack's tensor lives");
+  require(weft_tensor_from_dlpack_unversioned(world, managed, NULL, &adopted), "import");
+  require(weft_tensor_get_place(adopted, &place), "place");
+  require(weft_tensor_get_info(adopted, &info), "info");
+  expect(place == rank % 2 && info.memory == WEFT_MEMORY_ADOPTED, "a GPU's memory is adopted");
+  back = new_floats(world, 10, -1);
+  require(weft_world_copy(world, adopted, back, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(back), 10, (float)rank, "and has its elements");
+  require(weft_tensor_to_dlpack_unversioned(adopted, (struct DLManagedTensor**)&managed), "export");
+  require(weft_tensor_free(adopted), "free");
+  require(weft_tensor_from_dlpack_unversioned(NULL, managed, NULL, &wrapped),
+          "import without a world");
+  require(weft_tensor_get_place(wrapped, &place), "place");
+  require(weft_tensor_get_info(wrapped, &info), "info");
+  expect(place == rank % 2 && info.memory == WEFT_MEMORY_WRAPPED, "wrapped without a world");
+  require(weft_world_copy(world, wrapped, back, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(back), 10, (float)rank, "which has its elements too");
+  require(weft_tensor_free(wrapped), "free");
+  require(weft_tensor_free(back), "free");
+}
+
+static void check_queue(weft_world* world, int rank) {
+  const int64_t dims[1] = {10};
+  weft_tensor *tensor = NULL, *wrapped = NULL;
+  weft_unused_queue* queue = NULL;
+  weft_tensor_info info = {.struct_size = sizeof info};
+  void* token = NULL;
+  int place = 0, found = 1;
+  require(weft_unused_queue_new(&queue), "queue");
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, &tensor),
+          "allocate on the GPU");
+  require(weft_tensor_get_info(tensor, &info), "info");
+  expect_error(weft_tensor_wrap_queued_in(info.data, WEFT_DTYPE_F32, dims, 1, WEFT_PLACE_OWN_GPU, 0,
+                                          queue, &place, &wrapped),
+               WEFT_CODE_BAD_ARGUMENT, "number", "memory is wrapped on a GPU with a number");
+  require(weft_tensor_wrap_queued_in(info.data, WEFT_DTYPE_F32, dims, 1, rank % 2, 1, queue, &place,
+                                     &wrapped),
+          "wrap");
+  require(weft_tensor_get_info(wrapped, &info), "info");
+  require(weft_unused_queue_next(queue, &token, &found), "ask the queue");
+  expect(info.read_only && found == 0, "the owner keeps memory that is wrapped");
+  require(weft_tensor_get_place(wrapped, &place), "place");
+  expect(place == rank % 2, "on its GPU");
+  require(weft_tensor_free(wrapped), "free");
+  require(weft_unused_queue_next(queue, &token, &found), "ask the queue");
+  expect(found == 1 && token == &place, "until its token comes to the queue");
   require(weft_tensor_free(tensor), "free");
+  require(weft_unused_queue_free(queue), "free");
 }
 
 static void check_slots(weft_world* world, int rank, int size) {
@@ -185,6 +243,7 @@ static void body(weft_world* world, int rank, int size) {
   check_texts();
   check_copies(world, rank);
   check_dlpack(world, rank);
+  check_queue(world, rank);
   check_slots(world, rank, size);
   check_collectives(world, rank);
   check_published(world, rank, size);

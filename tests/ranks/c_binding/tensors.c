@@ -175,9 +175,12 @@ static void check_refused_imports(weft_world* world) {
   expect_error(weft_tensor_from_dlpack(world, managed, NULL, &tensor), WEFT_CODE_BAD_ARGUMENT,
                "contiguous", "strides are refused");
   theirs.managed.tensor.strides = NULL;
-  theirs.managed.tensor.device.type = 2;
+  theirs.managed.tensor.device.type = 10;
   expect_error(weft_tensor_from_dlpack(world, managed, NULL, &tensor), WEFT_CODE_BAD_ARGUMENT,
-               "device", "a GPU's memory is refused");
+               "device", "memory of a device that weft does not know is refused");
+  theirs.managed.tensor.device.type = 2;
+  expect(weft_tensor_from_dlpack(world, managed, NULL, &tensor) != WEFT_CODE_OK,
+         "host memory is no GPU's, with a driver or without");
   theirs.managed.tensor.device.type = 1;
   theirs.managed.tensor.dtype.bits = 24;
   expect_error(weft_tensor_from_dlpack(world, managed, NULL, &tensor), WEFT_CODE_BAD_ARGUMENT,

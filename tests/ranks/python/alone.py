@@ -191,7 +191,7 @@ def handles_are_not_copied():
     for value in (world, world.group(), tensor, world.expose(weft.SlotSpec("x", (4,)))):
         expect_error(TypeError, "can't be copied", lambda value=value: copy.copy(value), f"a copy of {value}")
         expect_error(TypeError, "can't be copied", lambda value=value: pickle.dumps(value), f"a pickle of {value}")
-    expect_error(BufferError, "processor", lambda: tensor.__dlpack__(dl_device=(2, 0)), "DLPack on another device")
+    expect_error(BufferError, "host memory", lambda: tensor.__dlpack__(dl_device=(2, 0)), "DLPack on another device")
     copied = world.from_dlpack(tensor.__dlpack__(copy=True)).array
     tensor.array[:] = 1
     copied[:] = 2

@@ -3,6 +3,7 @@
 import numpy as np
 import weft
 from job import SECONDS, expect, expect_error
+from weft._callbacks import Working
 
 
 def every_collective_gives_its_result(job):
@@ -113,6 +114,30 @@ def reductions_may_be_the_users(job):
                  if job.size > 1 else weft.errors.raise_last(8), "a function that raises")
 
 
+def what_a_reduction_keeps_stays(job):
+    kept = []
+
+    def larger(into, other):
+        np.maximum(into, other, out=into)
+        kept.append((into, other[1:], into.copy(), other[1:].copy()))
+
+    tensor = job.world.array(500, "f64")
+    for step in range(3):
+        tensor[:] = job.rank + 10 * step
+        job.group.all_reduce(tensor, op=larger, timeout=SECONDS)
+        expect((tensor == job.size - 1 + 10 * step).all(), "a function that keeps its arrays combines")
+    del tensor
+    job.group.all_reduce(np.full(500, -1.0), timeout=SECONDS)
+    expect(all((into == first).all() and (other == second).all() for into, other, first, second in kept),
+           "arrays that a reduction has kept stay as they were")
+    tensor = np.full(500, job.rank, np.float64)
+    for into, other, *_ in kept:
+        into[:], other[:] = -5, -5
+    job.group.all_reduce(tensor, op=lambda into, other: np.maximum(into, other, out=into), timeout=SECONDS)
+    expect((tensor == job.size - 1).all(), "and may be written")
+    expect(job.size == 1 or 0 < len(Working._spare) <= Working._MOST, "memory that no function keeps is used again")
+
+
 def groups_of_some_ranks(job):
     every = job.world.group()
     expect(every.members == tuple(range(job.size)) and every.rank == job.rank and every.epoch == 0, "the group of all")
@@ -147,5 +172,5 @@ def objects_are_exchanged(job):
         [] if job.rank == root else None, root, SECONDS), "too few objects")
 
 
-BODIES = [every_collective_gives_its_result, groups_are_split, plans_run_often, reductions_may_be_the_users, groups_of_some_ranks,
-          objects_are_exchanged]
+BODIES = [every_collective_gives_its_result, groups_are_split, plans_run_often, reductions_may_be_the_users,
+          what_a_reduction_keeps_stays, groups_of_some_ranks, objects_are_exchanged]

@@ -50,7 +50,7 @@ def memory_of_others_is_staged_or_adopted(job):
     arena = job.world.array((8, 8))
     arena[:] = whole
     adopted = job.world.adopt(values.copy())
-    expect(adopted.memory == "adopted" and job.world.adopt(arena).memory == "arena", "memory is adopted once")
+    expect(adopted.storage == "adopted" and job.world.adopt(arena).storage == "arena", "memory is adopted once")
 
     class Interface:
         __array_interface__ = values.__array_interface__

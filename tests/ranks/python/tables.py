@@ -52,9 +52,12 @@ def dense_tables_train(job):
 
 
 def rules_may_be_the_users(job):
+    kept = []
+
     def apply(step, parameters, gradient, states):
         states[0] += gradient
         parameters -= np.float32(step.learning_rate) * states[0]
+        kept.append(([parameters, gradient, states[0]], [parameters.copy(), gradient.copy(), states[0].copy()]))
 
     server = pslib.ParameterServer(job.world, "rules")
     rule = pslib.Rule("sum of gradients", apply, 1)
@@ -62,6 +65,8 @@ def rules_may_be_the_users(job):
         weights = train(job, table, 3)
         expect(np.allclose(weights, 1 - 0.25 * 6 * (job.size + 1) / 2), "a rule of Python's")
         job.meet()
+    expect((kept or job.size > 1) and all((array == copy).all() for call in kept for array, copy in zip(*call)),
+           "arrays that a rule has kept stay as they were, also after the table")
     failing = pslib.Rule("fails", lambda step, parameters, gradient, states: 1 // 0)
     with server.table("failing", SPECS, optimizer=pslib.Optimizer(failing, 0.25), timeout=SECONDS) as table:
         expect_error(ZeroDivisionError, "", lambda: train(job, table, 1), "a rule that raises") \

@@ -12,7 +12,7 @@ from weft import _memory
 
 def arrays_lie_in_the_arena(job):
     array = job.world.array((2, 3), "i32")
-    expect(array.base.memory == "arena" and array.flags.writeable and array.ctypes.data % 64 == 0, "an arena's array")
+    expect(array.base.storage == "arena" and array.base.memory == weft.Memory.host() and array.flags.writeable and array.ctypes.data % 64 == 0, "an arena's array")
     array[:] = 5
     expect((weft.array((2, 3), np.int32, world=job.world).dtype == np.int32) and weft.array(4).shape == (4,),
            "weft.array is the only world's")
@@ -73,7 +73,7 @@ def dlpack_crosses_both_ways(job):
             return (1, 0)
 
     adopted = job.world.from_dlpack(Theirs(source))
-    expect(adopted.memory == "adopted" and adopted.array[5] == 5, "another library's tensor is adopted")
+    expect(adopted.storage == "adopted" and adopted.array[5] == 5, "another library's tensor is adopted")
     del source
     gc.collect()
     expect(alive() is not None and _memory.kept() == before + 1, "and kept")
@@ -83,9 +83,12 @@ def dlpack_crosses_both_ways(job):
 
     class OnGpu(Theirs):
         def __dlpack_device__(self):
-            return (2, 0)
+            return (10, 0)
 
-    expect_error(weft.BadArgument, "copy it there first", lambda: job.world.from_dlpack(OnGpu(None)), "a GPU's tensor")
+    expect_error(weft.BadArgument, "copy it there first", lambda: job.world.from_dlpack(OnGpu(None)),
+                 "the tensor of a GPU that is none of CUDA's")
+    for what, memory in (("-1", lambda: weft.Memory.gpu(-1)), ("weft.Memory", lambda: job.world.allocate(3, memory="gpu"))):
+        expect_error(weft.BadArgument, what, memory, "no memory")
     expect_error(weft.BadArgument, "give an object with __dlpack__",
                  lambda: job.world.from_dlpack(_capsule(b"something else")), "another capsule")
 

@@ -4,13 +4,12 @@ arithmetic."""
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Callable
 
-import numpy
-
-from .. import _enums
-from .._callbacks import Callback
+from .. import _dtypes, _enums
+from .._callbacks import Callback, Working
 from .._native import ffi, lib
 from ..errors import c_text, check
 
@@ -52,17 +51,20 @@ class RuleCallback(Callback):
 def _apply(context: Any, step: Any, parameters: Any, gradient: Any, states: Any, count: int) -> None:
     callback = Callback.of(context)
     try:
-        rule = callback.function
-        arrays = [_floats(states[place], count) for place in range(rule.states)]  # type: ignore[attr-defined]
-        rule.apply(  # type: ignore[attr-defined]
-            RuleStep(step.update, step.learning_rate, step.weight_decay), _floats(parameters, count),
-            _floats(gradient, count), arrays)
+        rule: Any = callback.function
+        with ExitStack() as stack:
+            # The gradient last: it is weft's to read.
+            addresses = [parameters, *states[0:rule.states], gradient]
+            copies = [stack.enter_context(Working(address, count, _F32)) for address in addresses]
+            rule.apply(RuleStep(step.update, step.learning_rate, step.weight_decay), copies[0].array, copies[-1].array,
+                       [copy.array for copy in copies[1:-1]])
+            for copy in copies[:-1]:
+                copy.write_back()
     except BaseException as error:
         callback.failure = error
 
 
-def _floats(address: Any, count: int) -> Any:
-    return numpy.frombuffer(ffi.buffer(address, 4 * count), numpy.float32)
+_F32 = _dtypes.NAMES.index("f32")
 
 
 @dataclass(frozen=True)

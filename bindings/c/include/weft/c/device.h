@@ -19,6 +19,10 @@ weft_code weft_tensor_allocate_in(weft_world* world, weft_dtype dtype, const int
 /* As weft_tensor_wrap, of memory in `place`, a GPU by its number or WEFT_PLACE_HOST. */
 weft_code weft_tensor_wrap_in(void* data, weft_dtype dtype, const int64_t* dims, size_t ndims,
                               int place, weft_tensor** tensor);
+/* As weft_tensor_wrap_queued (weft/c/tensor.h), of memory in `place`, as above. */
+weft_code weft_tensor_wrap_queued_in(void* data, weft_dtype dtype, const int64_t* dims,
+                                     size_t ndims, int place, int read_only,
+                                     weft_unused_queue* queue, void* token, weft_tensor** tensor);
 /* Where the tensor's elements lie: WEFT_PLACE_HOST or a GPU's number. The processor must not touch
  * what weft_tensor_data tells of a tensor on a GPU. */
 weft_code weft_tensor_get_place(const weft_tensor* tensor, int* place);
