@@ -28,7 +28,7 @@
 #include "benchmarks/peers/grpc/grpc_replay.hpp"
 #include "benchmarks/peers/grpc/grpc_rows.hpp"
 #include "benchmarks/peers/grpc/grpc_training.hpp"
-#include "benchmarks/peers/keep_memory.hpp"
+#include "benchmarks/harness/keep_memory.hpp"
 #include "benchmarks/peers/pmix_exchange.hpp"
 #include "transfer.grpc.pb.h"
 
