@@ -15,11 +15,14 @@
 #endif
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/driver/driver.hpp"
+#include "benchmarks/experiments/experiment.hpp"
+#include "benchmarks/experiments/fig7.hpp"
 #include "benchmarks/output/against.hpp"
 #include "benchmarks/output/checks.hpp"
 #include "benchmarks/output/layouts.hpp"
 #include "benchmarks/output/picture.hpp"
 #include "benchmarks/output/report.hpp"
+#include "benchmarks/workloads/training_run.hpp"
 #include "benchmarks/workloads/worker.hpp"
 
 namespace {
@@ -50,8 +53,8 @@ int drive(int argc, char** argv) {
   std::vector<std::string> sizes;
   CLI::App app{"Measures weft between ranks of this machine, beside bare memory and MPI"};
   app.footer("Benchmarks: one operation, and its limit in the same run\n" + help_text() +
-             "Experiments of the paper, each with a --help of its own\n"
-             "  fig9  loss by time of three trainings, by each way of their tensors\n");
+             "Experiments of the paper, each with a --help of its own\n" + experiments_text() +
+             "  fig9        loss by time of three trainings, by each way of their tensors\n");
   std::vector<std::string> names;
   for (const Description& benchmark : catalogue()) names.emplace_back(benchmark.name);
   app.add_option("benchmark", plan.run.benchmark, "one of the list below")
@@ -95,6 +98,7 @@ int drive(int argc, char** argv) {
   const bool checks = plan.run.benchmark == kChecks;
   if (checks) judge(rows);
   fmt::print("{}", text_of(plan, layout, rows, machine));
+  if (plan.run.benchmark == kTransfer && layout == "table") fmt::print("{}", fig7_text(rows));
   if (!plan.against.empty()) fmt::print("{}", against_text(plan.against, rows));
   // A picture is drawn from its CSV, which stays beside it.
   if (csv_file.empty() && !svg_file.empty())
@@ -115,6 +119,8 @@ int main(int argc, char** argv) try {
     throw std::runtime_error("fig9 needs weft's kernels: install libdnnl-dev and build again");
 #endif
   }
+  if (is_training(argc, argv)) return train(parse_training(argc, argv));
+  if (argc > 1 && experiment_called(argv[1]) != nullptr) return run_experiment(argc, argv);
   const bool is_worker = argc > 1 && std::string_view(argv[1]) == "--worker";
   return is_worker ? work(parse_run(argc, argv)) : drive(argc, argv);
 } catch (const weft::bench::BadOption& error) {

@@ -28,7 +28,7 @@ bindings/c bindings/c/include bindings/c/include/weft/c bindings/onednn/include/
 TOPS = {
     "mpirun_examples": None,
     "benchmarks": """benchmarks/python benchmarks/harness benchmarks/limits benchmarks/workloads benchmarks/driver
-                     benchmarks/output benchmarks/convergence benchmarks""".split(),
+                     benchmarks/output benchmarks/convergence benchmarks/experiments benchmarks""".split(),
 }
 # Rooms of one kind that must not include each other: their shared code belongs in a room below all of them.
 APART = [

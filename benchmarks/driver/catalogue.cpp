@@ -39,6 +39,9 @@ std::size_t six_times(std::size_t size, int) { return size * 6; }
 // The memory of six_times() for each of two kinds, the first of which is freed before the second
 // starts; and copies.
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
+// Source, staging and the slot's buffers, of which a huge tensor has one; the publisher's; and the
+// limit's copy of at most a GiB.
+std::size_t of_four_ways(std::size_t size, int) { return size > kGi ? size * 4 + kGi : size * 8; }
 // On each of two ranks: gradients, parameters (the worker's, and its half of the shards'), and the
 // limit's memory. Of graphs: gradients twice where they are viewed, parameters, and what is
 // received.
@@ -223,11 +226,11 @@ const std::vector<Description>& all() {
          .what =
              "a tensor to a receiver that looks for its largest element; limit: one core's work",
          .sizes = {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi,
-                   256 * kMi},
+                   256 * kMi, kGi, 4 * kGi + 9},
          .quick_sizes = {kKi, 64 * kKi, kMi, 16 * kMi},
-         .most = kGi,
-         .multiple_of = sizeof(float),
-         .memory = six_times,
+         .most = 8 * kGi,
+         .least = sizeof(float),
+         .memory = of_four_ways,
          .budget_factor = 2,
          .peers = {"grpc"},
          .between_hosts = true},
@@ -305,9 +308,9 @@ const Description& description_of(std::string_view name) {
 
 void check_sizes(const Description& benchmark, std::span<const std::size_t> sizes) {
   for (const std::size_t size : sizes) {
-    if (size == 0 || size > benchmark.most)
-      throw BadOption(fmt::format("--sizes: {} takes 1 to {} bytes, not {}", benchmark.name,
-                                  benchmark.most, size));
+    if (size < benchmark.least || size > benchmark.most)
+      throw BadOption(fmt::format("--sizes: {} takes {} to {} bytes, not {}", benchmark.name,
+                                  benchmark.least, benchmark.most, size));
     if (size % benchmark.multiple_of != 0)
       throw BadOption(fmt::format("--sizes: {} takes multiples of {} bytes, not {}", benchmark.name,
                                   benchmark.multiple_of, size));

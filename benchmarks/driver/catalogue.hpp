@@ -22,6 +22,7 @@ struct Description {
   std::vector<std::size_t> sizes;
   std::vector<std::size_t> quick_sizes;
   std::size_t most = 0;         ///< bytes, of --sizes
+  std::size_t least = 1;        ///< bytes, of --sizes
   std::size_t multiple_of = 1;  ///< bytes, of --sizes
   /// The bytes that all ranks of one run hold at once, in tensors of `size` bytes, including the
   /// limit's.

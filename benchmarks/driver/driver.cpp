@@ -2,21 +2,19 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <stdexcept>
 
 #include "base/config.hpp"
-#include "base/os/cpus.hpp"
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/driver/hosts.hpp"
 #include "benchmarks/driver/iperf3.hpp"
 #include "benchmarks/driver/launch.hpp"
 #include "benchmarks/driver/other_build.hpp"
+#include "benchmarks/driver/programs.hpp"
 #if defined(WEFT_HAS_VERBS)
 #include "benchmarks/driver/perftest.hpp"
 #endif
@@ -25,86 +23,9 @@
 namespace weft::bench {
 namespace {
 
-constexpr std::chrono::seconds kRunLimit{300};
+constexpr std::chrono::seconds kRunLimit{600};
 constexpr int kMostReaders = 7;
 constexpr int kMostRanks = 64;
-
-struct Program {
-  std::string name;
-  std::vector<std::string> launcher;  // its path, and the flags that do not depend on the run
-  std::string executable;
-  bool has_threads = false;  // that move data beside the one that calls: a core would be too few
-  // Replaces the one launch for programs that need several for a row.
-  std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
-};
-
-/// True for the programs of this build and of the other build of weft.
-bool is_weft(const Program& program) { return program.name == "weft" || program.name == kAgainst; }
-
-std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
-
-bool has_core_per_rank(int ranks) { return processors() >= static_cast<unsigned>(ranks); }
-
-std::optional<std::vector<std::string>> open_mpi_launcher() {
-  const auto program = find_program({"mpirun.openmpi", "mpirun"});
-  if (!program) return std::nullopt;
-  std::vector<std::string> words{*program};
-  if (::geteuid() == 0 && flags_for_hosts(2).empty()) words.emplace_back("--allow-run-as-root");
-  return words;
-}
-
-std::optional<std::vector<std::string>> mpich_launcher() {
-  const auto program = find_program({"mpirun.mpich", "mpiexec.mpich"});
-  if (!program) return std::nullopt;
-  return std::vector<std::string>{*program};
-}
-
-// Both families of launchers pin rank 0 to the first core and rank 1 to the second on request.
-std::vector<std::string> command(const Program& program, const RunOptions& options) {
-  const bool pinned = !options.crowded && !program.has_threads;
-  const bool is_mpich = program.name == "mpich";
-  std::vector<std::string> words = program.launcher;
-  words.insert(words.end(), {"-n", std::to_string(options.ranks)});
-  if (const auto hosts = flags_for_hosts(options.ranks); !hosts.empty() && !is_mpich) {
-    words.insert(words.end(), hosts.begin(), hosts.end());
-    // Open MPI between hosts: TCP, which this benchmark measures, and shared memory within a host.
-    if (!is_weft(program))
-      words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"});
-    // It doesn't see that these hosts share processors, and its waits would hold up its own ranks.
-    if (!is_weft(program) && options.crowded)
-      words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
-    words.push_back(program.executable);
-    const auto rest = arguments(options);
-    words.insert(words.end(), rest.begin(), rest.end());
-    return words;
-  }
-  if (!pinned && !is_mpich) words.emplace_back("--oversubscribe");
-  words.insert(words.end(), {is_mpich ? "-bind-to" : "--bind-to", pinned ? "core" : "none"});
-  words.push_back(program.executable);
-  const auto more = arguments(options);
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-Program weft_program() {
-  const auto launcher = open_mpi_launcher();
-  if (!launcher) throw std::runtime_error("no mpirun on PATH; install openmpi-bin (./dev setup)");
-  return {.name = "weft", .launcher = *launcher, .executable = own_path().string()};
-}
-
-std::optional<Program> peer_program(const std::string& name) {
-  const auto executable = own_path().parent_path() / ("peer-" + name);
-  const auto launcher = name == "mpich" ? mpich_launcher() : open_mpi_launcher();
-  if (!launcher || !std::filesystem::exists(executable)) {
-    fmt::print(stderr, "left out: {}: {} (./dev bench installs the peers and builds them)\n", name,
-               launcher ? executable.string() + " was not built" : "no launcher on PATH");
-    return std::nullopt;
-  }
-  return Program{.name = name,
-                 .launcher = *launcher,
-                 .executable = executable.string(),
-                 .has_threads = name == "gloo" || name == "grpc" || name == "zeromq"};
-}
 
 void add_perftest([[maybe_unused]] std::vector<Program>& programs, const Description& benchmark) {
   std::string why = fmt::format("{} does not run by RDMA", benchmark.name);
@@ -231,7 +152,8 @@ std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark)
 
 std::vector<RunRow> run_once(const Program& program, const RunOptions& options) {
   if (program.measure != nullptr) return program.measure(options);
-  const auto words = command(program, options);
+  const bool pinned = !options.crowded && !program.has_threads;
+  const auto words = command(program, {options.ranks, pinned, options.crowded}, arguments(options));
   const Outcome outcome = launch(words, kRunLimit);
   if (program.name == kAgainst) return rows_of_other_build(program.executable, outcome);
   if (outcome.exit_code != 0)
@@ -241,8 +163,6 @@ std::vector<RunRow> run_once(const Program& program, const RunOptions& options) 
 }
 
 }  // namespace
-
-unsigned processors() { return std::max(1U, static_cast<unsigned>(os::usable_cpus())); }
 
 Machine machine_of_runs() { return {processors(), congestion_control()}; }
 
@@ -280,6 +200,11 @@ Results run(const Plan& plan) {
       std::reverse(programs.begin(), programs.end());  // no program is always first
     }
   }
+  const bool too_large = std::ranges::any_of(
+      results, [](const Measurements& row) { return row.size >= kMostMessage; });
+  if (too_large &&
+      std::ranges::any_of(programs, [](const Program& one) { return one.name == "grpc"; }))
+    fmt::print(stderr, "left out: grpc: tensors of 2 GiB and more, which no message holds\n");
   if (!plan.against.empty()) keep_common_rows(results);
   return results;
 }

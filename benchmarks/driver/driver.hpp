@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/driver/programs.hpp"
 #include "benchmarks/driver/results.hpp"
 #include "benchmarks/harness/run_protocol.hpp"
 
@@ -22,9 +23,6 @@ struct Plan {
   std::vector<int> readers{1, 3, 7};  ///< of a benchmark that has readers
   std::vector<int> ranks;             ///< of a collective; none: the benchmark's own
 };
-
-/// The number of processors that this process, and so its runs, may use.
-unsigned processors();
 
 /// Facts that the figures of a run depend on.
 struct Machine {

@@ -56,6 +56,9 @@ inline constexpr std::string_view kOnceFigure = "once_us";
 /// peers use the same number.
 constexpr std::size_t depth_for(std::size_t size) noexcept { return size <= (1 << 20) ? 4 : 2; }
 
+/// A message of protobuf has fewer bytes, its other fields included.
+inline constexpr std::size_t kMostMessage = (std::size_t{1} << 31) - 1024;
+
 /// Messages of message_rate under way at once.
 inline constexpr std::size_t kWindow = 64;
 

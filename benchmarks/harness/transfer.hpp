@@ -1,6 +1,7 @@
 // One tensor per call and the receiver's work on it, as in the paper's figure 7.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
@@ -11,6 +12,11 @@ namespace weft::bench {
 /// Kinds of row: the tensor is put into the receiver's slot, or published and read in place.
 inline constexpr std::string_view kByPut = "put";
 inline constexpr std::string_view kByView = "view";
+/// Further kinds of fig7: put from plain memory, staged (the paper's RDMA.cp); and called for, with
+/// private buffers at both ends.
+inline constexpr std::string_view kByCopy = "copied";
+inline constexpr std::string_view kByRpc = "rpc";
+inline constexpr std::array kKindsOfTransfer{kByPut, kByView, kByCopy, kByRpc};
 /// For parameters: pulled into the worker's own tensor.
 inline constexpr std::string_view kByPull = "pull";
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace weft::bench {
 
@@ -12,5 +13,8 @@ void draw(const std::string& csv_file, const std::string& svg_file, const std::s
 /// The same by another script, which lies beside the program.
 void draw_by(const std::string& script, const std::string& csv_file, const std::string& svg_file,
              const std::string& benchmark);
+/// Runs a script that lies beside the program, with any words; it draws `svg_file`.
+void run_plot(const std::string& script, std::vector<std::string> words,
+              const std::string& csv_file, const std::string& svg_file);
 
 }  // namespace weft::bench

@@ -1,6 +1,7 @@
 #include "benchmarks/workloads/models.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -158,6 +159,15 @@ const Model& model_of(std::size_t bytes) {
   throw std::runtime_error("no model has " + std::to_string(bytes) + " bytes; there are " + known);
 }
 
+const Model& model_called(std::string_view name) {
+  std::string known;
+  for (const Model& model : models()) {
+    if (model.name == name) return model;
+    known += (known.empty() ? "" : ", ") + std::string(model.name);
+  }
+  throw std::runtime_error("no model is called '" + std::string(name) + "'; there are " + known);
+}
+
 std::vector<Part> parts_of(const Model& model) {
   std::vector<Part> parts;
   for (std::size_t tensor = 0; tensor < model.shapes.size(); ++tensor) {
@@ -168,6 +178,29 @@ std::vector<Part> parts_of(const Model& model) {
     }
     parts.push_back({tensor, 0, count / 2, 0});
     parts.push_back({tensor, count / 2, count - count / 2, 1});
+  }
+  return parts;
+}
+
+std::vector<Part> shares_of(const Model& model, int servers) {
+  const std::size_t share = model.bytes() / sizeof(float) / static_cast<std::size_t>(servers) + 1;
+  std::vector<Part> parts;
+  for (std::size_t tensor = 0; tensor < model.shapes.size(); ++tensor) {
+    const std::size_t count = model.elements(tensor);
+    const std::size_t cuts = (count + share - 1) / share;
+    for (std::size_t cut = 0; cut < cuts; ++cut) {
+      const std::size_t first = count * cut / cuts;
+      parts.push_back({tensor, first, count * (cut + 1) / cuts - first, 0});
+    }
+  }
+  std::vector<Part*> largest_first;
+  for (Part& part : parts) largest_first.push_back(&part);
+  std::ranges::stable_sort(largest_first, std::greater(), &Part::count);
+  std::vector<std::size_t> load(static_cast<std::size_t>(servers));
+  for (Part* const part : largest_first) {
+    const auto least = std::ranges::min_element(load);
+    part->server = static_cast<int>(least - load.begin());
+    *least += part->count;
   }
   return parts;
 }

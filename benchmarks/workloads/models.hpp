@@ -27,6 +27,9 @@ std::span<const Model> models();
 /// The model of that size. Throws std::runtime_error with all names and sizes if there is none.
 const Model& model_of(std::size_t bytes);
 
+/// The model of that name. Throws std::runtime_error with all names if there is none.
+const Model& model_called(std::string_view name);
+
 /// A tensor, or a part of it, that one server adds up: a small tensor is whole on one server, a
 /// larger one is split in half over both.
 struct Part {
@@ -38,6 +41,10 @@ struct Part {
 
 /// All parts, in the order of their tensors.
 std::vector<Part> parts_of(const Model& model);
+
+/// The same for any number of servers: a variable larger than a server's share of the model is cut
+/// into parts of such a size; then the largest go first, each to the server with the fewest bytes.
+std::vector<Part> shares_of(const Model& model, int servers);
 
 /// Steps of one measurement, equal on every rank: as many as fit the budget on a machine that moves
 /// 2 bytes per nanosecond, from 3 to 50.

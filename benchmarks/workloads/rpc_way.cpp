@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
+#include "runtime/world/services.hpp"
 #include "weft/message.hpp"
 
 namespace weft::bench {
@@ -30,6 +33,40 @@ std::size_t largest_piece(const dataflow::Edge& edge) {
   return has_shape_messages(edge) ? kPiece : edge.bytes;
 }
 
+/// The messages of a world, which one thread at a time may use.
+class Line {
+ public:
+  explicit Line(World& world) : messages(world), world_(world) {}
+
+  Messages messages;
+
+  /// Returns what `act` does. Waits for the line.
+  template <typename Act>
+  bool take(Act&& act) noexcept {
+    mutex_.lock();
+    return leave(act());
+  }
+  /// The same; false if another thread has the line, which then rings once it leaves it.
+  template <typename Act>
+  bool try_take(Act&& act) noexcept {
+    is_missed_ = true;
+    if (!mutex_.try_lock()) return false;
+    is_missed_ = false;
+    return leave(act());
+  }
+
+ private:
+  bool leave(bool result) noexcept {
+    mutex_.unlock();
+    if (is_missed_.exchange(false)) wake(world_);
+    return result;
+  }
+
+  World& world_;
+  std::mutex mutex_;
+  std::atomic<bool> is_missed_{false};
+};
+
 /// Two private buffers: one is copied while the other is under way.
 class Pieces {
  public:
@@ -50,8 +87,8 @@ std::size_t bytes_of(std::size_t piece, std::size_t bytes) {
 
 class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition {
  public:
-  RpcSend(World& world, Messages messages, const EdgePlace& place)
-      : messages_(messages),
+  RpcSend(World& world, Line& line, const EdgePlace& place)
+      : line_(line),
         edge_(place.index),
         to_(place.edge.to),
         buffers_(world, largest_piece(place.edge)),
@@ -70,6 +107,22 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
     costs_.bytes_copied += tensor.bytes();
   }
   bool is_sent() noexcept override {
+    return line_.take([this] { return go_on(); });
+  }
+  Status finish(Deadline) noexcept override { return status_; }
+  dataflow::Awaited awaited() noexcept override {
+    return static_cast<weft::detail::Condition*>(this);
+  }
+  dataflow::EndCosts costs() const override {
+    return {.slot = {}, .role = Role::puts, .further = costs_};
+  }
+
+ private:
+  bool holds() noexcept override {
+    return line_.try_take([this] { return go_on(); });
+  }
+  /// True once the tensor has been sent. With the line.
+  bool go_on() noexcept {
     if (!status_.ok()) return true;
     if (!is_called_) {
       if (!has_ended(call_)) return false;
@@ -82,29 +135,19 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
       const std::size_t bytes = bytes_of(sent_, tensor_.bytes());
       const Tensor& buffer = buffers_[sent_];
       std::memcpy(buffer.data(), tensor_.data() + sent_ * kPiece, bytes);
-      sending_[sent_ % 2] = messages_.isend(to_, answer_tag(edge_),
-                                            buffer.part(0, {static_cast<std::int64_t>(bytes)}));
+      sending_[sent_ % 2] = line_.messages.isend(
+          to_, answer_tag(edge_), buffer.part(0, {static_cast<std::int64_t>(bytes)}));
       ++sent_;
     }
     return !status_.ok() || (sent_ == all && has_ended(sending_[0]) && has_ended(sending_[1]) &&
                              has_ended(sending_shape_));
   }
-  Status finish(Deadline) noexcept override { return status_; }
-  dataflow::Awaited awaited() noexcept override {
-    return static_cast<weft::detail::Condition*>(this);
-  }
-  dataflow::EndCosts costs() const override {
-    return {.slot = {}, .role = Role::puts, .further = costs_};
-  }
-
- private:
-  bool holds() noexcept override { return is_sent(); }
   /// Always posted, so that a call that comes early does not keep later messages out of the ring.
-  void await_call() noexcept { call_ = messages_.irecv(to_, call_tag(edge_), called_); }
+  void await_call() noexcept { call_ = line_.messages.irecv(to_, call_tag(edge_), called_); }
   void send_shape() noexcept {
     for (std::size_t i = 0; i < tensor_.shape().dims(); ++i)
       shape_.as<std::int64_t>()[i] = tensor_.shape()[i];
-    sending_shape_ = messages_.isend(to_, shape_tag(edge_), shape_);
+    sending_shape_ = line_.messages.isend(to_, shape_tag(edge_), shape_);
   }
   bool has_ended(MessageRequest& request) noexcept {
     if (!request.test()) return false;
@@ -112,7 +155,7 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
     return true;
   }
 
-  Messages messages_;
+  Line& line_;
   const std::size_t edge_;
   const int to_;
   const Pieces buffers_;
@@ -130,9 +173,9 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
 
 class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Condition {
  public:
-  RpcReceive(World& world, Messages messages, const EdgePlace& place)
+  RpcReceive(World& world, Line& line, const EdgePlace& place)
       : world_(world),
-        messages_(messages),
+        line_(line),
         edge_(place.index),
         from_(place.edge.from),
         dtype_(place.edge.type.dtype),
@@ -144,18 +187,7 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
   }
 
   bool is_there() noexcept override {
-    if (!has_called_) begin_call();
-    if (!has_shape_ && !take_shape()) return !status_.ok();
-    const std::size_t all = pieces_of(tensor_.bytes());
-    while (status_.ok() && come_ < all && receiving_[come_ % 2].test()) {
-      const auto ended = receiving_[come_ % 2].wait();
-      if (!ended.ok()) status_ = ended.status();
-      std::memcpy(tensor_.data() + come_ * kPiece, buffers_[come_].data(),
-                  bytes_of(come_, tensor_.bytes()));
-      if (come_ + 2 < all) receive(come_ + 2);
-      ++come_;
-    }
-    return !status_.ok() || come_ == all;
+    return line_.take([this] { return go_on(); });
   }
   Result<Tensor> take(Deadline) noexcept override {
     if (!status_.ok()) return status_;
@@ -174,7 +206,24 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
   }
 
  private:
-  bool holds() noexcept override { return is_there(); }
+  bool holds() noexcept override {
+    return line_.try_take([this] { return go_on(); });
+  }
+  /// True once the tensor has come. With the line.
+  bool go_on() noexcept {
+    if (!has_called_) begin_call();
+    if (!has_shape_ && !take_shape()) return !status_.ok();
+    const std::size_t all = pieces_of(tensor_.bytes());
+    while (status_.ok() && come_ < all && receiving_[come_ % 2].test()) {
+      const auto ended = receiving_[come_ % 2].wait();
+      if (!ended.ok()) status_ = ended.status();
+      std::memcpy(tensor_.data() + come_ * kPiece, buffers_[come_].data(),
+                  bytes_of(come_, tensor_.bytes()));
+      if (come_ + 2 < all) receive(come_ + 2);
+      ++come_;
+    }
+    return !status_.ok() || come_ == all;
+  }
   void begin_call() noexcept {
     has_called_ = true;
     come_ = 0;
@@ -182,8 +231,8 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
     if (has_shape_)
       receive_first();
     else
-      receiving_shape_ = messages_.irecv(from_, shape_tag(edge_), shape_);
-    calling_ = messages_.isend(from_, call_tag(edge_), call_);
+      receiving_shape_ = line_.messages.irecv(from_, shape_tag(edge_), shape_);
+    calling_ = line_.messages.isend(from_, call_tag(edge_), call_);
   }
   /// False until the shape has come, and after a failure.
   bool take_shape() noexcept {
@@ -209,11 +258,11 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
       receive(piece);
   }
   void receive(std::size_t piece) noexcept {
-    receiving_[piece % 2] = messages_.irecv(from_, answer_tag(edge_), buffers_[piece]);
+    receiving_[piece % 2] = line_.messages.irecv(from_, answer_tag(edge_), buffers_[piece]);
   }
 
   World& world_;
-  Messages messages_;
+  Line& line_;
   const std::size_t edge_;
   const int from_;
   const DType dtype_;
@@ -233,19 +282,19 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
 
 class RpcWay final : public dataflow::Way {
  public:
-  explicit RpcWay(World& world) : world_(world), messages_(world) {}
+  explicit RpcWay(World& world) : world_(world), line_(world) {}
 
   void expose(const EdgePlace&) override {}
   std::unique_ptr<dataflow::SendEnd> send_end(const EdgePlace& place, Deadline) override {
-    return std::make_unique<RpcSend>(world_, messages_, place);
+    return std::make_unique<RpcSend>(world_, line_, place);
   }
   std::unique_ptr<dataflow::ReceiveEnd> receive_end(const EdgePlace& place, Deadline) override {
-    return std::make_unique<RpcReceive>(world_, messages_, place);
+    return std::make_unique<RpcReceive>(world_, line_, place);
   }
 
  private:
   World& world_;
-  Messages messages_;
+  Line line_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -19,6 +20,7 @@
 #if defined(WEFT_HAS_OPERATORS)
 #include "benchmarks/convergence/course.hpp"
 #endif
+#include "benchmarks/harness/keep_memory.hpp"
 #include "benchmarks/harness/payload.hpp"
 #include "benchmarks/harness/run_protocol.hpp"
 #include "benchmarks/harness/statistics.hpp"
@@ -28,7 +30,6 @@
 #include "benchmarks/peers/grpc/grpc_replay.hpp"
 #include "benchmarks/peers/grpc/grpc_rows.hpp"
 #include "benchmarks/peers/grpc/grpc_training.hpp"
-#include "benchmarks/peers/keep_memory.hpp"
 #include "benchmarks/peers/pmix_exchange.hpp"
 #include "transfer.grpc.pb.h"
 
@@ -77,6 +78,12 @@ void set_for_large_messages(Set&& set) {
 /// An abstract name: no file is left behind.
 std::string own_place() { return "unix-abstract:weft-bench-" + std::to_string(::getpid()); }
 
+/// Where the job's fabric is TCP within a host too, so that like is compared with like.
+bool by_tcp() {
+  const char* const fabric = std::getenv("WEFT_FABRIC");
+  return fabric != nullptr && std::string_view(fabric) == "tcp";
+}
+
 /// Connects by a Unix socket on one host, by TCP between two. `said` is the server's host name,
 /// address, Unix socket name and port.
 std::shared_ptr<grpc::Channel> channel_to(const std::string& said) {
@@ -87,7 +94,8 @@ std::shared_ptr<grpc::Channel> channel_to(const std::string& said) {
   std::string near;
   std::string port;
   words >> near >> port;
-  return grpc::CreateCustomChannel(host == "127.0.0.1" ? near : host + ":" + port,
+  const bool is_near = host == "127.0.0.1" && !by_tcp();
+  return grpc::CreateCustomChannel(is_near ? near : host + ":" + port,
                                    grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -98,6 +106,7 @@ std::vector<RunRow> measure(const std::shared_ptr<grpc::Channel>& channel,
   const auto receiver = Receiver::NewStub(channel);
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {
+    if (size >= kMostMessage) continue;
     Call<Tensor, Largest> call(
         [&](grpc::ClientContext* context) { return receiver->Take(context); });
     std::vector<float> tensor(size / sizeof(float));
@@ -110,8 +119,8 @@ std::vector<RunRow> measure(const std::shared_ptr<grpc::Channel>& channel,
           return transfer(call, tensor, options.check);
         });
     call.end();
-    // The same figure applies to both of weft's ways.
-    for (const std::string_view kind : {kByPut, kByView})
+    // The same figure applies to all of weft's ways.
+    for (const std::string_view kind : kKindsOfTransfer)
       rows.push_back({size, std::string(kind), {{"sendrecv", median(samples)}}, {}});
   }
   return rows;
@@ -139,18 +148,26 @@ std::string place_at(int port) {
   return own_address() + " " + own_place() + " " + std::to_string(port);
 }
 
-int run_graphs(const GraphJob& job) {
+int run_graphs(int ranks, const GraphJob& job) {
   EdgeService service;
   int port = 0;
   const auto server = start({&service}, port);
-  run_graphs_over_grpc(place_at(port), service, channel_to, job);
+  run_graphs_over_grpc(place_at(port), service, channel_to, ranks, job);
   server->Shutdown();
   return 0;
 }
 
 int run_graph(const RunOptions& options) {
-  return run_graphs([&](World& world, const dataflow::MakeWay& way) {
+  return run_graphs(2, [&](World& world, const dataflow::MakeWay& way) {
     const auto rows = replay_graph_over_grpc(world, way, options);
+    if (!rows.empty()) print(rows);
+  });
+}
+
+int run_training(const TrainingOptions& options) {
+  keep_freed_memory();
+  return run_graphs(options.ranks, [&](World& world, const dataflow::MakeWay& way) {
+    const auto rows = train_over_grpc(world, way, options);
     if (!rows.empty()) print(rows);
   });
 }
@@ -160,7 +177,7 @@ int run_graph(const RunOptions& options) {
 int run_course(const std::vector<std::string>& words) {
   keep_freed_memory();
   if (words.size() != 2) throw std::runtime_error("fig9 needs an example and a number of steps");
-  return run_graphs([&](World& world, const dataflow::MakeWay& way) {
+  return run_graphs(2, [&](World& world, const dataflow::MakeWay& way) {
     const Course course =
         train(world, subject_of(words[0]), std::stoi(words[1]),
               [&](World& on, const dataflow::Graph& graph, dataflow::Kernels kernels) {
@@ -207,6 +224,8 @@ int main(int argc, char** argv) try {
   if (argc > 1 && std::string_view(argv[1]) == "fig9")
     return weft::bench::run_course({argv + 2, argv + argc});
 #endif
+  if (weft::bench::is_training(argc, argv))
+    return weft::bench::run_training(weft::bench::parse_training(argc, argv));
   return weft::bench::run(weft::bench::parse_run(argc, argv));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "peer-grpc: %s\n", error.what());

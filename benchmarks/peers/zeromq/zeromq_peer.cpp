@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/peers/keep_memory.hpp"
+#include "benchmarks/harness/keep_memory.hpp"
 #include "benchmarks/peers/pmix_exchange.hpp"
 #include "benchmarks/peers/training.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"

@@ -72,7 +72,7 @@ EXPECTED = {
         ("one", "eight"),
         "--sizes 1g",
     ),
-    "fig7": (rows_of(["put", "view"], {}), (), "--sizes 6"),
+    "fig7": (rows_of(["put", "view", "copied", "rpc"], {}), (), "--sizes 3"),
     "all_reduce": (
         rows_of(
             ["f32"], {"once_us": None, "weft/once": None, "bf16_us": None, "weft/bf16": None}

@@ -1,4 +1,4 @@
-#include "benchmarks/peers/keep_memory.hpp"
+#include "benchmarks/harness/keep_memory.hpp"
 
 #include <malloc.h>
 
