@@ -37,10 +37,10 @@ Course train(World& world, const Subject& subject, int steps, const MakeExecutor
 }
 
 MakeExecutor executor_by(std::string_view way) {
-  if (way == kByRpc)
+  if (way == kByRpcEdges)
     return [](World& world, const dataflow::Graph& graph, dataflow::Kernels kernels) {
       return dataflow::ExecutorAccess::make(
-          world, graph, std::move(kernels), options_of(kByRpc),
+          world, graph, std::move(kernels), options_of(kByRpcEdges),
           [](World& on, const dataflow::Plan&) { return make_rpc_way(on); });
     };
   for (const std::string_view one : {kByViews, kBySlots, kByCopies})

@@ -18,9 +18,9 @@ inline constexpr std::string_view kByViews = "views";  ///< zero-copy: where the
 inline constexpr std::string_view kBySlots =
     "slots";  ///< zero-copy: a put into the receiver's slot
 inline constexpr std::string_view kByCopies = "copies";  ///< slots, analysis off: RDMA.cp
-inline constexpr std::string_view kByRpc = "rpc";        ///< over weft's messages: gRPC.RDMA
+inline constexpr std::string_view kByRpcEdges = "rpc";   ///< over weft's messages: gRPC.RDMA
 inline constexpr std::string_view kByGrpc = "grpc";      ///< gRPC.TCP
-inline constexpr std::array kCourseWays{kByViews, kBySlots, kByCopies, kByRpc, kByGrpc};
+inline constexpr std::array kCourseWays{kByViews, kBySlots, kByCopies, kByRpcEdges, kByGrpc};
 
 inline constexpr int kCourseRanks = 2;
 

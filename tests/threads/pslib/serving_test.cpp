@@ -181,8 +181,7 @@ TEST(Serving, NamesTheWorkerWhosePushTheOthersWaitFor) {
     {
       auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
       if (world.rank() == 2) {
-        pslib::Table* const tables[] = {&table};
-        const Status status = server.serve(tables, Deadline::after(std::chrono::milliseconds(500)));
+        const Status status = server.serve(table, Deadline::after(std::chrono::milliseconds(500)));
         EXPECT_EQ(status.code(), Code::timeout) << status.text();
         EXPECT_EQ(status.detail().peer, 1) << status.text();
         EXPECT_TRUE(contains(status.text(), "has not made the push that the others wait for"))

@@ -44,7 +44,7 @@ TEST(Curves, ThePerplexityIsTheExponentialOfTheLoss) {
 TEST(Curves, LossesAreTheSameOnlyBitByBit) {
   Experiment experiment{&subject_of("embedder"), 30, {}};
   experiment.ways = {{kBySlots, "shm", {course_of(30, 1), course_of(30, 2)}},
-                     {kByRpc, "shm", {course_of(30, 3)}}};
+                     {kByRpcEdges, "shm", {course_of(30, 3)}}};
   EXPECT_TRUE(same_losses(experiment));
   double& last = experiment.ways[1].runs[0].losses.back();
   last = std::nextafter(last, std::numeric_limits<double>::infinity());
