@@ -14,7 +14,7 @@ namespace weft::bench {
 /// Runs graphs whose edges are calls to other ranks.
 using GraphJob = std::function<void(World& world, const dataflow::MakeWay& way)>;
 
-/// Joins a job of so many ranks by weft, whose executors run the graphs, and leaves it after `job`.
+/// Joins a job of `ranks` ranks by weft, whose executors run the graphs, and leaves it after `job`.
 /// `place`: that of this rank's server, which has `service`.
 void run_graphs_over_grpc(const std::string& place, EdgeService& service, const Connect& connect,
                           int ranks, const GraphJob& job);
