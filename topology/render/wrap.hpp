@@ -28,7 +28,7 @@ std::string wrapped_line(std::string_view line, const TextStyle& style,
                          std::string_view colour = {});
 
 /// The lines of a text, colours and the strokes of a tree among it, broken at blanks like
-/// wrapped_line. What follows the first of a line begins 6 columns to the right of it, with the
+/// wrapped_line. All but the first part of a line begin 6 columns to the right of it, with the
 /// strokes that go on.
 std::string wrapped_lines(std::string_view text, const TextStyle& style);
 
