@@ -13,6 +13,7 @@
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/standard_output.hpp"
+#include "runtime/tool/command_line.hpp"
 #include "runtime/tool/job_table.hpp"
 #include "runtime/world/check_settings.hpp"
 #include "topology/placement/place.hpp"
@@ -20,8 +21,6 @@
 
 namespace weft {
 namespace {
-
-constexpr int kBadConfig = 2;
 
 #ifdef WEFT_HAS_VERBS
 constexpr std::array<std::string_view, 3> kFabrics{"shm", "verbs", "tcp"};
@@ -166,7 +165,6 @@ int run(bool wants_json, bool wants_all) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  constexpr int kBadUse = 2;
   CLI::App app("Shows how this weft was built, and the WEFT_* values in force with their sources.",
                "weft-info");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
@@ -194,9 +192,9 @@ int main(int argc, char** argv) {
     weft::os::flush_output();
     return code;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUse;
+    return weft::tool::end_parse(app, error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-info: %s\n", error.what());  // must not throw
-    return weft::kBadConfig;
+    return weft::tool::kBadUse;
   }
 }

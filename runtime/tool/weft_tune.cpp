@@ -7,6 +7,7 @@
 
 #include "base/os/named_file.hpp"
 #include "p2p/transport/capabilities.hpp"
+#include "runtime/tool/command_line.hpp"
 #include "runtime/tool/tune/measure.hpp"
 #include "weft/collective.hpp"
 #include "weft/world.hpp"
@@ -66,19 +67,20 @@ int write_table(const std::string& file) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  constexpr int kBadUse = 2;
   CLI::App app{
       "Measures the costs of links and processors for collectives. Run as the ranks of a job: "
       "mpirun "
       "-n 2 --host HOST1,HOST2 weft-tune -o FILE. Other jobs read the file with "
-      "WEFT_COLL_COSTS=FILE. A fabric that reaches none of these ranks keeps its default costs."};
+      "WEFT_COLL_COSTS=FILE. A fabric that reaches none of these ranks keeps its default costs.",
+      "weft-tune"};
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
   std::string file;
   app.add_option("-o,--output", file, "output file; without it, the costs are printed");
   try {
     app.parse(argc, argv);
     return weft::write_table(file);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUse;
+    return weft::tool::end_parse(app, error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-tune: %s\n", error.what());
     return 1;

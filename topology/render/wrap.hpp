@@ -27,4 +27,9 @@ std::string wrapped(const std::vector<Cell>& words, std::size_t at, std::size_t 
 std::string wrapped_line(std::string_view line, const TextStyle& style,
                          std::string_view colour = {});
 
+/// The lines of a text, colours and the strokes of a tree among it, broken at blanks like
+/// wrapped_line. All but the first part of a line begin 6 columns to the right of it, with the
+/// strokes that go on.
+std::string wrapped_lines(std::string_view text, const TextStyle& style);
+
 }  // namespace weft::topology::render

@@ -98,16 +98,18 @@ int run(int argc, char** argv) {
   app.add_flag("--all", show.style.all,
                "Show the paths between GPUs and NICs that can't be used in the matrix, too");
   app.add_option("--width", show.style.width,
-                 "Columns that the matrix may take, else it becomes a list; 0: no limit (default: "
+                 "Columns that text may take; a wider matrix becomes a list; 0: no limit (default: "
                  "COLUMNS, or the terminal's width, or 80)")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   add_forms(app, show);
   const std::map<std::string, render::Theme> themes{{"auto", render::Theme::automatic},
                                                     {"light", render::Theme::light},
                                                     {"dark", render::Theme::dark}};
-  app.add_option("--theme", show.theme,
-                 "Theme of --svg: auto (the viewer's preference), light or dark")
-      ->transform(CLI::CheckedTransformer(themes).description(""))
+  app.add_option_function<std::string>(
+         "--theme", [&](const std::string& theme) { show.theme = themes.at(theme); },
+         "Theme of --svg: auto (the viewer's preference), light or dark")
+      ->check(CLI::IsMember({"auto", "light", "dark"}).description(""))
       ->type_name("THEME");
 
   DoctorOptions doctor;

@@ -5,12 +5,15 @@
 #include <cstdio>
 
 #include "base/config.hpp"
+#include "base/fail.hpp"
 #include "topology/discover/discover.hpp"
 #include "topology/import/import.hpp"
 #include "topology/json/json.hpp"
+#include "topology/model/path_class.hpp"
 #include "topology/placement/place.hpp"
 #include "topology/render/difference.hpp"
 #include "topology/render/exports.hpp"
+#include "topology/render/wrap.hpp"
 
 namespace weft::topology::tool {
 namespace {
@@ -21,7 +24,13 @@ constexpr const char* kThisMachine = "live";
 /// The policy that a job started here would have.
 Policy read_policy(const Config& config, const ShowOptions& options) {
   Policy policy = policy_of(config);
-  if (!options.gdr_level.empty()) set_gdr_level(policy, options.gdr_level);
+  if (options.gdr_level.empty()) return policy;
+  // The reason would blame WEFT_GDR_LEVEL.
+  if (options.gdr_level != "never" && !parse_path_class(options.gdr_level))
+    throw_error(Code::bad_argument, "--gdr-level",
+                fmt::format("\"{}\" is no path class", options.gdr_level),
+                "use LOC, PIX, PXB, P2C, PHB, NODE, SYS, poster (which is PHB), or never");
+  set_gdr_level(policy, options.gdr_level);
   return policy;
 }
 
@@ -37,13 +46,15 @@ Selection select_for(const Model& model, const ShowOptions& options, const Polic
 std::string shown(const render::View& view, const ShowOptions& options) {
   switch (options.form) {
     case Form::matrix:
-      return options.ranks ? as_ranks(view) : as_matrix(view, options.style);
+      return options.ranks ? wrapped_lines(as_ranks(view), options.style)
+                           : as_matrix(view, options.style);
     case Form::tree:
-      return as_tree(view, options.style);
+      return wrapped_lines(as_tree(view, options.style), options.style);
     case Form::ranking:
-      return as_ranking(view, options.style);
+      return wrapped_lines(as_ranking(view, options.style), options.style);
     case Form::explain:
-      return as_explanation(view, options.names.at(0), options.names.at(1));
+      return wrapped_lines(as_explanation(view, options.names.at(0), options.names.at(1)),
+                           options.style);
     case Form::json:
       return options.ranks ? ranks_to_json(view.model, view.selection)
                            : to_json(view.model, view.selection);

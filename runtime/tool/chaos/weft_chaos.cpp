@@ -11,13 +11,13 @@
 
 #include "runtime/tool/chaos/faults.hpp"
 #include "runtime/tool/chaos/launched.hpp"
+#include "runtime/tool/command_line.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kBadUse = 2;
 constexpr std::chrono::milliseconds kLook{20};
 
 struct Wanted {
@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
     weft::tool::check(wanted);
     return weft::tool::run(std::move(wanted));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
+    return weft::tool::end_parse(app, error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-chaos: %s\n", error.what());  // must not throw
     return weft::tool::kBadUse;

@@ -11,6 +11,7 @@
 
 #include "base/os/standard_output.hpp"
 #include "base/stats/recording.hpp"
+#include "runtime/tool/command_line.hpp"
 #include "runtime/tool/status/print_status.hpp"
 #include "weft/error.hpp"
 
@@ -18,7 +19,6 @@ namespace weft::tool {
 namespace {
 
 constexpr int kNoJob = 1;
-constexpr int kBadUse = 2;
 
 constexpr double kShortestPause = 0.01;
 constexpr double kDay = 24 * 60 * 60;
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return wanted.folder.empty() ? weft::tool::show(wanted) : weft::tool::record(wanted);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
+    return weft::tool::end_parse(app, error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-status: %s\n", error.what());  // must not throw
     return weft::tool::kBadUse;

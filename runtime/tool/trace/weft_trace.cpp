@@ -9,13 +9,12 @@
 
 #include "base/os/named_file.hpp"
 #include "base/os/standard_output.hpp"
+#include "runtime/tool/command_line.hpp"
 #include "runtime/tool/trace/chrome_trace.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
 namespace {
-
-constexpr int kBadUse = 2;
 
 std::vector<LoadedRecording> load_all(const std::vector<std::string>& paths) {
   std::vector<LoadedRecording> recordings;
@@ -146,7 +145,7 @@ int main(int argc, char** argv) {
     weft::os::flush_output();
     return 0;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
+    return weft::tool::end_parse(app, error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weft-trace: %s\n", error.what());  // must not throw
     return weft::tool::kBadUse;

@@ -111,6 +111,25 @@ TEST(WeftInfo, AcceptsWhatJoiningAcceptsAndCreatesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(Tools, RefuseAMistypedArgumentWithItsNameAndExitCode2) {
+  for (const std::string line :
+       {"info --hlep", "tune --hlep", "status --hlep", "trace --hlep", "trace merge --hlep",
+        "trace --hlep merge", "chaos --hlep", "chaos --hlep -- true"}) {
+    const auto outcome = run("\"$(dirname \"$INFO\")\"/weft-" + line + " 2>&1");
+    EXPECT_EQ(outcome.exit_code, 2) << line;
+    EXPECT_EQ(outcome.lines(), 1) << outcome.output;
+    EXPECT_TRUE(outcome.has("not expected: --hlep; see weft-")) << line << ": " << outcome.output;
+  }
+  const auto typo = run("\"$(dirname \"$INFO\")/weft-trace\" mrege a 2>&1");
+  EXPECT_TRUE(typo.has("not expected: mrege;")) << typo.output;
+  EXPECT_EQ(run("\"$INFO\" --json --job 2>&1").exit_code, 2);
+  for (const std::string name : {"info", "tune", "status", "trace", "chaos"}) {
+    const auto outcome = run("\"$(dirname \"$INFO\")\"/weft-" + name + " --version");
+    EXPECT_EQ(outcome.exit_code, 0) << name;
+    EXPECT_TRUE(outcome.output.starts_with("weft ")) << outcome.output;
+  }
+}
+
 TEST(WeftInfo, EndsWithExitCode2IfItsOutputIsLost) {
   EXPECT_EQ(run("\"$INFO\" >/dev/full 2>&1").exit_code, 2);
   EXPECT_EQ(run("\"$INFO\" --json >/dev/full 2>&1").exit_code, 2);

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,29 @@ TEST_F(WeftTopo, FitsTheColumnsOfItsOutput) {
   EXPECT_TRUE(at_terminal("42").has("mlx5_0* mlx5_1+")) << at_terminal("42").output;
 }
 
+/// The longest line, in bytes of ASCII.
+std::size_t longest_line(const std::string& text) {
+  std::istringstream in(text);
+  std::size_t longest = 0;
+  for (std::string line; std::getline(in, line);)
+    longest = std::max(longest, static_cast<std::size_t>(std::ranges::count_if(
+                                    line, [](char c) { return (c & 0x80) == 0; })));
+  return longest;
+}
+
+TEST_F(WeftTopo, BreaksTheLinesOfEveryTextAtBlanks) {
+  for (const std::string form : {"--ranks 4", "--explain GPU2 mlx5_2", "--nics", "--tree"}) {
+    const std::string line = "unset COLUMNS; $TOPO --input $FILE " + form;
+    const auto whole = run(line + " --width 0");
+    const auto broken = run(line + " --width 50 | sed 's/\\xe2../#/g'");
+    EXPECT_GT(longest_line(whole.output), 50U) << form;
+    EXPECT_LE(longest_line(broken.output), 50U) << broken.output;
+    EXPECT_LE(longest_line(run(line).output), 80U) << form;
+    const std::string words = " | tr -d '\\n ' | sed 's/[│├└─]//g'";
+    EXPECT_EQ(run(line + words).output, run(line + " --width 0" + words).output) << form;
+  }
+}
+
 TEST_F(WeftTopo, ReadsStandardInput) {
   const auto file = run("$TOPO --input $FILE --tree");
   const auto piped = run("$TOPO --input - --tree < $FILE");
@@ -101,8 +126,10 @@ TEST_F(WeftTopo, RefusesWhatCannotBeUsedWithOneLineAndExitCode2) {
            {"--input $FILE --svg --dot", "--"},
            {"--input $FILE --ranks 0", "--ranks"},
            {"--input $FILE --ranks many", "--ranks"},
-           {"--input $FILE --theme blue --svg", "--theme"},
-           {"--input $FILE --gdr-level near", "near"},
+           {"--input $FILE --theme blue --svg", "blue not in {auto,light,dark}; see"},
+           {"--input $FILE --gdr-level near",
+            "--gdr-level: bad_argument: \"near\" is no path class"},
+           {"--input $FILE --width -3", "--width"},
            {"--input missing.xml", "missing.xml"},
            {"--input .", "."},
            {"--input cut.json", "cut.json"},
