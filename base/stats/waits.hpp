@@ -2,8 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 
@@ -37,13 +38,10 @@ struct WaitDetails {
 /// written here: a std::optional would be cleared in every call.
 class WaitDetailsRoom {
  public:
-  WaitDetailsRoom() noexcept {}
-  WaitDetails& make() noexcept { return *std::construct_at(&details_); }
+  WaitDetails& make() noexcept { return *new (room_.data()) WaitDetails; }
 
  private:
-  union {
-    WaitDetails details_;
-  };
+  alignas(WaitDetails) std::array<std::byte, sizeof(WaitDetails)> room_;
 };
 
 /// The subject of a wait: the operation and the peer.

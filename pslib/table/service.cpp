@@ -212,15 +212,15 @@ Status Service::late() const {
   const auto last = awaited != sources_.end()
                         ? awaited
                         : std::ranges::find(sources_, Kind::gradients, &Source::kind);
-  const char* const lack =
-      awaited != sources_.end() ? "has not made the push that the others wait for, to"
-                                : "has not closed";
-  ErrorDetail detail = error_detail(
-      Code::timeout, "serve",
-      fmt::format("rank {}{} {} table \"{}\" yet, of which {} updates are done",
-                  last->slot->owner(), suspicion_of(world_, last->slot->owner()), lack,
-                  last->table.table, last->table.shard->version()),
-      "a longer deadline, or none: then it serves for as long as its workers live");
+  const char* const lack = awaited != sources_.end()
+                               ? "has not made the push that the others wait for, to"
+                               : "has not closed";
+  ErrorDetail detail =
+      error_detail(Code::timeout, "serve",
+                   fmt::format("rank {}{} {} table \"{}\" yet, of which {} updates are done",
+                               last->slot->owner(), suspicion_of(world_, last->slot->owner()), lack,
+                               last->table.table, last->table.shard->version()),
+                   "a longer deadline, or none: then it serves for as long as its workers live");
   detail.rank = world_.rank();
   detail.peer = last->slot->owner();
   return Status(std::move(detail));
