@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "benchmarks/harness/run_protocol.hpp"
+#include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/workloads/group_training.hpp"
 #include "benchmarks/workloads/models.hpp"
 #include "benchmarks/workloads/row_batches.hpp"
@@ -39,9 +40,11 @@ std::size_t six_times(std::size_t size, int) { return size * 6; }
 // The memory of six_times() for each of two kinds, the first of which is freed before the second
 // starts; and copies.
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
-// Source, staging and the slot's buffers, of which a huge tensor has one; the publisher's; and the
-// limit's copy of at most a GiB.
-std::size_t of_four_ways(std::size_t size, int) { return size > kGi ? size * 4 + kGi : size * 8; }
+// Sources, staging, the slots' buffers and the limit's copy; a huge tensor's run has one way, of
+// which copying takes source, staging and one buffer, and a GiB for the limit.
+std::size_t of_four_ways(std::size_t size, int) {
+  return size > kHuge ? size * 3 + kGi : size * 10;
+}
 // On each of two ranks: gradients, parameters (the worker's, and its half of the shards'), and the
 // limit's memory. Of graphs: gradients twice where they are viewed, parameters, and what is
 // received.
@@ -233,7 +236,8 @@ const std::vector<Description>& all() {
          .memory = of_four_ways,
          .budget_factor = 2,
          .peers = {"grpc"},
-         .between_hosts = true},
+         .between_hosts = true,
+         .kinds_apart = {kKindsOfTransfer.begin(), kKindsOfTransfer.end()}},
         {.name = kSendRecv,
          .what = "a message there and back; limit: a flag and a copy out of shared memory",
          .sizes = {8, 64, kKi, 4 * kKi, 8 * kKi, 64 * kKi, kMi, 4 * kMi},

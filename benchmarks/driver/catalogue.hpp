@@ -16,6 +16,9 @@ class BadOption : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Bytes of a tensor beyond which a run measures as little as it can, for want of memory.
+inline constexpr std::size_t kHuge = std::size_t{1} << 30;
+
 struct Description {
   std::string_view name;
   std::string_view what;  ///< one operation and its limit, in a line
@@ -37,6 +40,8 @@ struct Description {
   bool between_hosts = false;     ///< works without memory that its ranks share
   std::vector<int> ranks = {2};   ///< of a run; a collective's where none are asked for
   bool sizes_in_one_run = false;  ///< else a run for each, unless they are --quick
+  /// Kinds of row, each of which has a run of its own for tensors above kHuge.
+  std::vector<std::string_view> kinds_apart = {};
 };
 
 /// All benchmarks, in the order in which they are listed.

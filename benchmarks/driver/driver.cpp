@@ -125,6 +125,26 @@ std::vector<RunOptions> by_size(const RunOptions& all) {
   return runs;
 }
 
+/// Huge tensors have runs of their own, for each kind of row one.
+std::vector<RunOptions> by_kind(RunOptions run, const Description& benchmark) {
+  std::vector<RunOptions> runs;
+  if (!benchmark.kinds_apart.empty())
+    for (const std::size_t size : run.sizes)
+      for (const std::string_view kind : benchmark.kinds_apart) {
+        if (size <= kHuge) break;
+        runs.push_back(run);
+        runs.back().sizes = {size};
+        runs.back().kind = kind;
+      }
+  if (!runs.empty()) std::erase_if(run.sizes, [](std::size_t size) { return size > kHuge; });
+  if (!run.sizes.empty()) runs.insert(runs.begin(), std::move(run));
+  return runs;
+}
+
+bool fits_no_message(const RunOptions& run) {
+  return std::ranges::all_of(run.sizes, [](std::size_t size) { return size >= kMostMessage; });
+}
+
 // The shortest possible runs: all sizes in one run if that is quick, otherwise a run for each size.
 std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark) {
   RunOptions all = plan.run;
@@ -144,7 +164,10 @@ std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark)
     if (some.sizes.empty()) continue;
     const bool at_once = plan.quick || benchmark.sizes_in_one_run;
     const auto more = at_once ? std::vector<RunOptions>{some} : by_size(some);
-    runs.insert(runs.end(), more.begin(), more.end());
+    for (const RunOptions& run : more) {
+      const auto split = by_kind(run, benchmark);
+      runs.insert(runs.end(), split.begin(), split.end());
+    }
   }
   if (runs.empty()) throw std::runtime_error("no size is left to measure");
   return runs;
@@ -188,6 +211,7 @@ Results run(const Plan& plan) {
     for (unsigned pair = 0; pair < plan.pairs; ++pair) {
       for (const Program& program : programs) {
         if (std::find(failed.begin(), failed.end(), program.name) != failed.end()) continue;
+        if (program.name == "grpc" && fits_no_message(options)) continue;
         try {
           add(results, program.name, options.ranks, run_once(program, options));
         } catch (const std::exception& error) {

@@ -19,6 +19,7 @@ std::vector<std::string> arguments(const RunOptions& options) {
   words.push_back(sizes);
   if (options.crowded) words.emplace_back("--crowded");
   if (options.check) words.emplace_back("-c");
+  if (!options.kind.empty()) words.insert(words.end(), {"--kind", options.kind});
   return words;
 }
 
@@ -32,6 +33,7 @@ RunOptions parse_run(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "ranks of the job");
   app.add_flag("--crowded", options.crowded, "ranks share processors");
   app.add_flag("-c", options.check, "check the data");
+  app.add_option("--kind", options.kind, "the one kind of row");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -72,6 +72,7 @@ struct RunOptions {
   int ranks = 2;                          ///< ranks of the job
   bool crowded = false;                   ///< ranks outnumber processors
   bool check = false;
+  std::string kind{};  ///< the one kind of row to measure; empty: all
 };
 
 /// One measured row: microseconds per operation by name ("weft", "limit", "sendrecv", "put") and

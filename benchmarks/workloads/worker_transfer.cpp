@@ -100,6 +100,7 @@ std::vector<RunRow> measure_transfer(World& world, const RunOptions& options) {
   std::size_t number = 0;
   for (const std::size_t size : options.sizes)
     for (const std::string_view kind : kKindsOfTransfer) {
+      if (!options.kind.empty() && kind != options.kind) continue;
       TransferWay way = make_transfer_way(world, kind, size, number++);
       if (world.rank() == 0)
         rows.push_back(lead(world, way, count, answer, size, options));

@@ -8,7 +8,7 @@ namespace weft::bench {
 namespace {
 
 TEST(RunArguments, ComeOutAsTheyWentIn) {
-  const RunOptions options{"put-bw", {8, 65536}, std::chrono::milliseconds(70), 4, true, true};
+  const RunOptions options{"fig7", {8, 65536}, std::chrono::milliseconds(70), 4, true, true, "rpc"};
   std::vector<std::string> words = arguments(options);
   words.insert(words.begin(), "weft-bench");
   std::vector<char*> argv;
@@ -20,6 +20,7 @@ TEST(RunArguments, ComeOutAsTheyWentIn) {
   EXPECT_EQ(read.ranks, options.ranks);
   EXPECT_EQ(read.crowded, options.crowded);
   EXPECT_EQ(read.check, options.check);
+  EXPECT_EQ(read.kind, options.kind);
 }
 
 TEST(RunRows, AreFoundBetweenOtherLines) {
