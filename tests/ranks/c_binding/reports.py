@@ -26,6 +26,7 @@ def main():
         sys.exit(f"failed: the program ended with {done.returncode}")
     report = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     text = pathlib.Path(sys.argv[1]).read_text()
+    text = re.sub(r"\s*\n \* ?", " ", text)  # lines of the comment may break anywhere
     text = text[text.index('{"version": 1'):text.index("A later version may have")]
     documented, found = set(re.findall(r'"(\w+)"', text)) | {"counters"}, set()
     names_in(report, found)
