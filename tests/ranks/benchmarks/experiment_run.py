@@ -1,5 +1,5 @@
 """An experiment of the paper runs on its smallest model: parameters are checked, the rows have each way that was asked
-for, and the paper's figures stand beside them. What it refuses takes one line.
+for, and the paper's figures stand beside them. Bad options end with one line.
 
 Usage: experiment_run.py WEFT_BENCH EXPERIMENT ... (weft-bench starts the launcher itself)
 """

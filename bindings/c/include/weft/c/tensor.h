@@ -112,9 +112,9 @@ weft_code weft_tensor_to_dlpack_unversioned(const weft_tensor* tensor,
  * over: if the call succeeds, weft calls its deleter once, on any thread, when the memory is
  * unused, also after the world's end. With `queue` weft never calls it: `managed` comes to the
  * queue as a token, and the caller then calls the deleter. The memory is adopted, or wrapped if
- * `world` is NULL or the tensor has no elements. What streams still do to a GPU's memory, the
- * caller ends first. The elements must be contiguous. A read-only tensor can be put from but not
- * into: calls that would write it are WEFT_CODE_BAD_ARGUMENT. */
+ * `world` is NULL or the tensor has no elements. On a GPU the caller first waits for the streams
+ * that still use the memory. The elements must be contiguous. A read-only tensor can be put from
+ * but not into: calls that would write it are WEFT_CODE_BAD_ARGUMENT. */
 weft_code weft_tensor_from_dlpack(weft_world* world, struct DLManagedTensorVersioned* managed,
                                   weft_unused_queue* queue, weft_tensor** tensor);
 weft_code weft_tensor_from_dlpack_unversioned(weft_world* world, struct DLManagedTensor* managed,
