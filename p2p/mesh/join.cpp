@@ -126,11 +126,19 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   });
   const auto met = [this] { return joining_.load(std::memory_order_acquire) == 0; };
   const auto failed = [this] { return first_failed_.load() >= 0 || join_failed_.load(); };
-  const auto about = [this] {
-    const auto late = std::ranges::find(peers_, PeerState::joining,
-                                        [](const auto& p) { return p->state.load(); });
-    return stats::WaitAbout{.operation = stats::Operation::join,
-                            .peer = late == peers_.end() ? -1 : (*late)->rank};
+  stats::WaitDetailsRoom room;
+  // Anew at each sleep: most ranks, this one among them, come within milliseconds.
+  const auto about = [&] {
+    stats::WaitDetails& late = room.make();
+    stats::WaitAbout about{.operation = stats::Operation::join, .details = &late};
+    for (const auto& p : peers_) {
+      if (p->state.load() != PeerState::joining) continue;
+      if (about.peer < 0)
+        about.peer = p->rank;
+      else if (!late.await(static_cast<std::uint64_t>(p->rank)))
+        ++about.more;
+    }
+    return about;
   };
   const WaitEnd end = local_.waiter.wait(met, failed, deadline, about);
   if (join_failed_.load()) throw Error(join_error_);

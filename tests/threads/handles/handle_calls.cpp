@@ -17,7 +17,9 @@ bool has_handle_for(const EveryHandle& all, const HandleCall& call) {
   const std::string type = call.type();
   const std::string whole = call.name;
   if (whole.find("executor") != std::string::npos && !all.executor) return false;
-  if (whole.find("executor, table") != std::string::npos && !all.table) return false;
+  const bool takes_table = whole.find("executor, table") != std::string::npos ||
+                           whole.find("serve(table") != std::string::npos;
+  if (takes_table && !all.table) return false;
   if (type == "Messages") return all.messages.has_value();
   if (type == "ParameterServer") return all.server.has_value();
   if (type == "Table") return all.table.has_value();
