@@ -100,7 +100,7 @@ if(WEFT_TESTS)
   weft_need(GTest)
   weft_need(rapidcheck)
 endif()
-if(WEFT_EXAMPLES OR WEFT_TESTS OR WEFT_HAS_OPERATORS)
+if(WEFT_EXAMPLES OR WEFT_TESTS OR WEFT_BENCHMARKS OR WEFT_HAS_OPERATORS)
   weft_need(Eigen3 NO_MODULE)
 endif()
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::size_t, 8> kBatches{1, 2, 4, 8, 16, 32, 64, 128};
 constexpr std::array kRanks{1, 2, 3, 4, 5, 6, 7, 8};
 constexpr std::array<std::string_view, 3> kFabrics{"shm", "tcp", "verbs"};
-constexpr std::array kComputes{kReplayed};
+constexpr std::array kComputes{kReplayed, kReal};
 
 template <typename Values, typename Known>
 void require_known(const char* option, const Values& values, const Known& known) {
@@ -50,7 +50,8 @@ ExperimentOptions parse_experiment(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--ways", options.ways, fmt::format("{}", fmt::join(kWays, ", ")))->delimiter(',');
   app.add_option("--fabric", options.fabric, "shm, tcp or verbs");
-  app.add_option("--compute", options.compute, "replayed: the paper's times, as sleeps");
+  app.add_option("--compute", options.compute,
+                 "replayed: the paper's times, as sleeps; real: multiplications");
   app.add_option("--runs", options.runs, "runs of each point: 5, or 3 if --quick")
       ->check(CLI::Range(1U, 1000U));
   app.add_flag("-c,--check", options.check, "check the parameters at the end");

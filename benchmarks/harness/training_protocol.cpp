@@ -41,7 +41,7 @@ TrainingOptions parse_training(int argc, char** argv) {
   app.add_option("--batches", options.batches, "samples of a step")->required()->delimiter(',');
   app.add_option("--ways", options.ways, "ways of the edges")->required()->delimiter(',');
   app.add_option("--ranks", options.ranks, "ranks of the job");
-  app.add_option("--compute", options.compute, "replayed");
+  app.add_option("--compute", options.compute, "replayed or real");
   app.add_option("--budget-ms", budget_ms, "time for one row");
   app.add_flag("-c", options.check, "check the parameters");
   try {

@@ -25,8 +25,9 @@ inline constexpr std::string_view kGrpcWay = "grpc";
 inline constexpr std::array kWays{kViewsWay,  kSlotsWay,      kRendezvousWay, kCopiedWay,
                                   kTracedWay, kRegisteredWay, kRpcWay,        kGrpcWay};
 
-/// The form of computation: sleeps of the paper's times.
+/// Forms of computation: sleeps of the paper's times, or multiplications.
 inline constexpr std::string_view kReplayed = "replayed";
+inline constexpr std::string_view kReal = "real";
 
 struct TrainingOptions {
   std::string model{};

@@ -88,9 +88,11 @@ void Sleeper::sleep(std::chrono::nanoseconds time) {
   owed_ -= std::chrono::steady_clock::now() - start;
 }
 
-ReplayedTraining::ReplayedTraining(const Model& model, int ranks)
+ReplayedTraining::ReplayedTraining(const Model& model, int ranks, Compute compute)
     : model_(model),
       ranks_(ranks),
+      compute_(compute),
+      layers_(layers_of(model)),
       parts_(shares_of(model, ranks)),
       graph_(training_definitions()) {
   set_batch(1);
@@ -113,7 +115,6 @@ ReplayedTraining::ReplayedTraining(const Model& model, int ranks)
 void ReplayedTraining::add_worker(int rank, std::vector<std::vector<TensorId>>& updates) {
   graph_.place_next({rank});
   const std::string at = "@" + std::to_string(rank);
-  const std::vector<Layer> layers = layers_of(model_);
   const auto parts_of_layer = [&](const Layer& layer) {
     std::vector<std::size_t> parts;
     for (std::size_t i = 0; i < parts_.size(); ++i)
@@ -124,16 +125,16 @@ void ReplayedTraining::add_worker(int rank, std::vector<std::vector<TensorId>>& 
   TensorId signal;
   const auto add = [&](const char* definition, const char* prefix, std::size_t layer) {
     std::vector<TensorId> inputs{signal};
-    for (const std::size_t part : parts_of_layer(layers[layer]))
+    for (const std::size_t part : parts_of_layer(layers_[layer]))
       inputs.push_back(updates[part].front());
     signal = graph_.add(definition, inputs, {{"layer", static_cast<std::int64_t>(layer)}},
                         prefix + std::to_string(layer) + at);
   };
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) add("bench.Forward", "f", layer);
-  for (std::size_t layer = layers.size(); layer-- > 0;) {
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) add("bench.Forward", "f", layer);
+  for (std::size_t layer = layers_.size(); layer-- > 0;) {
     add("bench.Backward", "b", layer);
     std::int32_t output = 0;
-    for (const std::size_t part : parts_of_layer(layers[layer]))
+    for (const std::size_t part : parts_of_layer(layers_[layer]))
       updates[part].push_back(TensorId{signal.node, ++output});
   }
 }
@@ -144,11 +145,11 @@ dataflow::Kernels ReplayedTraining::kernels(int rank) {
     for (std::size_t i = 1; i < call.inputs(); ++i)
       touch(call.input(i).data(), call.input(i).bytes());
     call.output(0).as<float>()[0] = 0;
-    sleeper_.sleep(as_time(times_[layer_of(call)].forward_ms));
+    compute_forward(layer_of(call));
   });
   kernels.add("bench.Backward", [this, rank](KernelCall& call) {
     call.output(0).as<float>()[0] = 0;
-    sleeper_.sleep(as_time(times_[layer_of(call)].backward_ms));
+    compute_backward(layer_of(call));
     for (std::size_t i = 1; i < call.outputs(); ++i) {
       const Tensor& gradient = call.output(i);
       fill_gradient(gradient.as<float>().data(), elements_of(gradient),
@@ -159,7 +160,24 @@ dataflow::Kernels ReplayedTraining::kernels(int rank) {
   return kernels;
 }
 
-void ReplayedTraining::set_batch(std::size_t batch) { times_ = layer_times(model_, batch); }
+void ReplayedTraining::set_batch(std::size_t batch) {
+  batch_ = batch;
+  times_ = layer_times(model_, batch);
+}
+
+void ReplayedTraining::compute_forward(std::size_t layer) {
+  if (compute_ == Compute::replayed)
+    sleeper_.sleep(as_time(times_[layer].forward_ms));
+  else
+    products_.multiply(layers_[layer].multiplications * static_cast<double>(batch_));
+}
+
+void ReplayedTraining::compute_backward(std::size_t layer) {
+  if (compute_ == Compute::replayed)
+    sleeper_.sleep(as_time(times_[layer].backward_ms));
+  else  // gradients of the weights and of the layer's input
+    products_.multiply(2 * layers_[layer].multiplications * static_cast<double>(batch_));
+}
 
 void ReplayedTraining::step(dataflow::Executor& executor) {
   ++steps_;

@@ -9,6 +9,7 @@
 
 #include "benchmarks/harness/payload.hpp"
 #include "benchmarks/workloads/compute_times.hpp"
+#include "benchmarks/workloads/matrix_products.hpp"
 #include "benchmarks/workloads/models.hpp"
 #include "weft/executor.hpp"
 
@@ -24,13 +25,19 @@ class Sleeper {
   std::chrono::nanoseconds owed_{};
 };
 
-/// A step with replayed computation. A layer's forward node reads its parameters, its backward node
-/// writes their gradients, and both sleep for the layer's share of the step's time; the servers add
-/// all workers' gradients up. So ranks compute side by side on any number of processors, while
-/// tensors are read, written and moved as in training.
+/// A layer's computation of a step.
+enum class Compute : std::uint8_t {
+  replayed,  ///< sleeps for the layer's share of the step's time on the paper's GPU
+  real       ///< multiplies matrices as often as the layer does
+};
+
+/// A step of a model. A layer's forward node reads its parameters, its backward node writes their
+/// gradients, and both compute; the servers add all workers' gradients up. With replayed
+/// computation ranks compute side by side on any number of processors, while tensors are read,
+/// written and moved as in training.
 class ReplayedTraining {
  public:
-  ReplayedTraining(const Model& model, int ranks);
+  ReplayedTraining(const Model& model, int ranks, Compute compute = Compute::replayed);
 
   const dataflow::Graph& graph() const noexcept { return graph_; }
   /// They refer to this object.
@@ -47,12 +54,19 @@ class ReplayedTraining {
   /// worker's gradient is added.
   void add_worker(int rank, std::vector<std::vector<dataflow::TensorId>>& updates);
 
+  void compute_forward(std::size_t layer);
+  void compute_backward(std::size_t layer);
+
   const Model& model_;
   const int ranks_;
+  const Compute compute_;
+  std::size_t batch_ = 1;
+  std::vector<Layer> layers_;
   std::vector<Part> parts_;
   dataflow::Graph graph_;
   std::vector<LayerTime> times_;
   Sleeper sleeper_;
+  MatrixProducts products_;
   std::uint64_t steps_ = 0;
   ExpectedParameters expected_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "benchmarks/harness/transfer.hpp"
+#include "benchmarks/workloads/compute_times.hpp"
+#include "benchmarks/workloads/layers.hpp"
 
 namespace weft::bench {
 namespace {
@@ -17,6 +19,14 @@ TransferCounters sent_by(const dataflow::Executor& executor) {
   return sent;
 }
 
+/// About how long one processor multiplies in a step.
+double multiplied_ms(const Model& model, std::size_t batch) {
+  constexpr double kInAMs = 1e7;
+  double all = 0;
+  for (const Layer& layer : layers_of(model)) all += layer.multiplications;
+  return 3 * all * static_cast<double>(batch) / kInAMs;
+}
+
 /// Registrations of this rank so far, by any path or slot.
 std::uint64_t registrations_of(const World& world) {
   std::uint64_t all = 0;
@@ -29,7 +39,7 @@ std::uint64_t registrations_of(const World& world) {
 RunRow measure(World& world, const TrainingOptions& options, ReplayedTraining& training,
                dataflow::Executor& executor, std::size_t batch) {
   const std::uint64_t steps =
-      training_steps(model_called(options.model), batch, options.budget.count());
+      training_steps(model_called(options.model), batch, options.budget.count(), options.compute);
   training.set_batch(batch);
   for (int i = 0; i < kWarmUp; ++i) training.step(executor);
   const TransferCounters before = sent_by(executor);
@@ -53,9 +63,12 @@ RunRow measure(World& world, const TrainingOptions& options, ReplayedTraining& t
 
 }  // namespace
 
-std::uint64_t training_steps(const Model& model, std::size_t batch, std::int64_t budget_ms) {
+std::uint64_t training_steps(const Model& model, std::size_t batch, std::int64_t budget_ms,
+                             std::string_view compute) {
   const double moved_ms = 2 * static_cast<double>(model.bytes()) / 2e6;
-  const double steps = static_cast<double>(budget_ms) / (compute_ms(model, batch) + moved_ms);
+  const double computed_ms =
+      compute == kReal ? multiplied_ms(model, batch) : compute_ms(model, batch);
+  const double steps = static_cast<double>(budget_ms) / (computed_ms + moved_ms);
   return static_cast<std::uint64_t>(std::clamp(steps, 3.0, 100.0));
 }
 
@@ -64,7 +77,8 @@ std::vector<RunRow> measure_training(World& world, const TrainingOptions& option
   const Model& model = model_called(options.model);
   std::vector<RunRow> rows;
   for (const std::string& way : options.ways) {
-    ReplayedTraining training(model, world.size());
+    ReplayedTraining training(model, world.size(),
+                              options.compute == kReal ? Compute::real : Compute::replayed);
     dataflow::Executor executor = make(world, training, options.model + "." + way, way);
     for (const std::size_t batch : options.batches) {
       RunRow row = measure(world, options, training, executor, batch);

@@ -17,8 +17,10 @@ using MakeTrainer = std::function<dataflow::Executor(
     World&, ReplayedTraining&, const std::string& name, std::string_view way)>;
 
 /// Steps of one measurement, equal on every rank: as many as fit the budget if the rank computes
-/// for the paper's time and moves 2 bytes per nanosecond; from 3 to 100.
-std::uint64_t training_steps(const Model& model, std::size_t batch, std::int64_t budget_ms);
+/// for the paper's time, or multiplies 1e10 times a second, and moves 2 bytes per nanosecond; from
+/// 3 to 100.
+std::uint64_t training_steps(const Model& model, std::size_t batch, std::int64_t budget_ms,
+                             std::string_view compute);
 
 /// A row for each way and batch, in this order: `size` is the batch, `kind` the way, and the value
 /// "step" the microseconds of a step by this rank's clock. Figures are those of the ends at which

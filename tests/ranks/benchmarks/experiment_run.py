@@ -29,7 +29,8 @@ EXPECTED = {
     ),
     "fig11": ([*QUICK, "--models", "gru"], {"model": {"gru"}, "way": {"views", "slots", "copied"}, "batch": {8}}),
     "poster": (
-        [*QUICK, "--models", "lstm", "--batches", "1", "--ranks", "2", "--ways", "slots,traced,registered,copied"],
+        [*QUICK, "--models", "lstm", "--batches", "1", "--ranks", "2", "--ways", "slots,traced,registered,copied",
+         "--compute", "real"],
         {"model": {"lstm"}, "way": {"slots", "traced", "registered", "copied"}},
     ),
 }  # fmt: skip
@@ -38,7 +39,7 @@ REFUSED = {
     "--batches 3": "1, 2, 4, 8, 16, 32, 64, 128",
     "--ways mpi": "views, slots",
     "--fabric ib": "shm, tcp, verbs",
-    "--compute guessed": "replayed",
+    "--compute guessed": "replayed, real",
     "--ranks 9": "1, 2, 3",
     "--nope 1": "--nope",
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "benchmarks/workloads/compute_times.hpp"
+#include "benchmarks/workloads/matrix_products.hpp"
 
 namespace weft::bench {
 namespace {
@@ -96,6 +97,17 @@ TEST(Models, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(
         std::string(error.what()),
         "no model is called 'resnet'; there are gru, lstm, inception, alexnet, fcn-5, vgg-16");
+  }
+}
+
+TEST(MatrixProducts, MultiplyAsOftenAsTheyOwe) {
+  MatrixProducts products;
+  double owed = 0;
+  for (const double multiplications : {1.0, 65535.0, 65536.0 * 300, 12345.0, 65536.0 * 255.5}) {
+    products.multiply(multiplications);
+    owed += multiplications;
+    EXPECT_LE(products.done(), owed);
+    EXPECT_GT(products.done(), owed - 65536);
   }
 }
 
