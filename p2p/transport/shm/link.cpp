@@ -81,6 +81,16 @@ void Link::flush() noexcept {
   progress_.change(socket_.get(), EPOLLIN);
 }
 
+bool Link::send_rest() noexcept {
+  if (ended_) return true;
+  std::byte dropped{};
+  for (int i = 0; i < kMessagesAtATime; ++i)
+    if (::recv(socket_.get(), &dropped, 1, MSG_DONTWAIT | MSG_TRUNC) <= 0) break;
+  while (!queue_.empty() && transmit(queue_.front().bytes, queue_.front().descriptors))
+    queue_.pop_front();
+  return queue_.empty();
+}
+
 bool Link::receive() {
   alignas(8) std::array<std::byte, kMaxMessage> bytes;
   for (int i = 0; i < kMessagesAtATime && !ended_; ++i) {

@@ -54,6 +54,9 @@ class Link {
   /// Whether this process had no descriptor left for those that came with the latest message.
   bool lost_descriptors() const noexcept { return lost_descriptors_; }
   bool has_sent_all() const noexcept { return queue_.empty(); }
+  /// The rank goes, and progress has stopped: sends what is queued, as far as the socket takes it.
+  /// Drops what has come, since the peer may go as well and wait for room. Returns has_sent_all().
+  bool send_rest() noexcept;
   Id id() const noexcept { return id_; }
   const Process& peer() const noexcept { return peer_; }
   /// The rank at the other end; -1 until it has authenticated.

@@ -1,6 +1,7 @@
 #include "p2p/transport/shm/shm_fabric.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sodium.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "base/fail.hpp"
@@ -35,6 +37,7 @@ constexpr std::chrono::milliseconds kTick = 100ms;
 constexpr std::chrono::seconds kPatience = 10s;  // with an unauthenticated client
 /// Between two calls of a rank whose backlog was full.
 constexpr std::chrono::milliseconds kRecall = 2ms;
+constexpr std::chrono::milliseconds kDrainTimeout = 1s;
 
 constexpr const char* kDescriptorHint =
     "raise the limit of open files (ulimit -n): a rank needs four per rank of its host";
@@ -135,6 +138,19 @@ bool ShmFabric::fence(int rank) {
                     rank, partner.address.pid,
                     partner.pidfd ? std::strerror(errno) : "it is a thread of this process");
   return false;
+}
+
+/// A peer that gets the connection's end before the message that this rank leaves takes it for
+/// dead.
+void ShmFabric::drain() noexcept {
+  const auto until = Clock::now() + kDrainTimeout;
+  const auto has_sent_all = [](const Partner& partner) {
+    bool all = true;
+    for (const auto& link : partner.links) all = link->send_rest() && all;
+    return all;
+  };
+  while (std::ranges::count_if(partners_, std::not_fn(has_sent_all)) > 0 && Clock::now() < until)
+    sched_yield();
 }
 
 /// Unauthenticated clients are not to be the reason that there is no descriptor for it.

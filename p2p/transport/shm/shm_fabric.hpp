@@ -39,6 +39,7 @@ class ShmFabric final : public Fabric {
   void connect(int rank) override;
   /// The process is killed: it may be stopped in the middle of a copy.
   bool fence(int rank) override;
+  void drain() noexcept override;
 
  private:
   /// A rank's side of the meeting.
