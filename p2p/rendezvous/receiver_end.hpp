@@ -32,7 +32,9 @@ struct Ticket {
 /// outcome is known. The peer writes completions into this end's words. A SessionLock guards it.
 class ReceiverEnd {
  public:
-  static constexpr std::uint32_t kGroups = 64;  ///< most request messages without all their answers
+  static constexpr std::uint32_t kGroups = 64;
+  /// Requests that wait for their tensors at a time; further ones are put off.
+  static constexpr std::uint32_t kMostRequests = kGroups * kGroupItems;
 
   ReceiverEnd(SessionContext& session, MessageOutbox& outbox);
   /// Ends the peer's use of the words. Requires that no request is live.

@@ -46,10 +46,10 @@ struct Item {
   bool done() const noexcept { return ended.load(std::memory_order_acquire) || arrived(); }
 };
 
-/// The requests to one sender, in groups. The requests of a group share a message; each has a
-/// completion word of its own, which the sender writes. A group and its words are reused when all
-/// its requests are done and released. Plain data but for the words. Allocates nothing in the
-/// steady state. Not thread-safe.
+/// The requests to one sender, in groups. The requests of a group share a message, or a few where
+/// no group is free; each has a completion word of its own, which the sender writes. A group and
+/// its words are reused when all its requests are done and released. Plain data but for the words.
+/// Allocates nothing in the steady state. Not thread-safe.
 class RequestGroups {
  public:
   /// `words` has kGroupBytes for each group.
@@ -73,7 +73,7 @@ class RequestGroups {
   /// The state of a key and step. Sets `item` if a request exists.
   Known known(std::uint32_t key, std::uint64_t step, Item*& item);
 
-  /// Starts a group; false if all groups are in use.
+  /// Starts a group, or goes on with one that has room if all are in use; false if none has.
   bool begin_group() noexcept;
   /// Adds an item to the started group; null if the group is full.
   Item* add(std::uint32_t key, std::uint64_t step);

@@ -80,9 +80,10 @@ std::unique_ptr<Way> make_view_way(World& world, const Plan& plan, const std::st
                                    Publications& publications);
 
 /// All edges: by an exchange of its own between all ranks, each of which must call this. A tensor
-/// of static shape costs a request and a write. Throws Error: as Rendezvous::open.
+/// of static shape costs a request and a write. Throws Error: as Rendezvous::open; bad_argument,
+/// on each rank, for more edges between two ranks than requests that can wait.
 std::unique_ptr<Way> make_rendezvous_way(World& world, const std::string& executor,
-                                         std::size_t edges, Deadline deadline);
+                                         const Plan& plan, Deadline deadline);
 
 /// This rank's ends, by edge; null where it has none.
 struct Ends {

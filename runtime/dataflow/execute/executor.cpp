@@ -129,7 +129,7 @@ struct Executor::State {
     const std::vector<EdgePlace> places = own_edges(options);
     if (!is_by_slots) {
       way = make_way ? make_way(world, plan)
-                     : make_rendezvous_way(world, options.name, plan.edges.size(), deadline);
+                     : make_rendezvous_way(world, options.name, plan, deadline);
       for (const EdgePlace& place : places)
         if (place.edge.kind != EdgeKind::viewed) way->expose(place);
     }

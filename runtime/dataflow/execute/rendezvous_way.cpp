@@ -2,7 +2,13 @@
 // receiver has made for it.
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "p2p/rendezvous/receiver_end.hpp"
 #include "runtime/dataflow/execute/edge_ends.hpp"
 #include "weft/rendezvous.hpp"
 
@@ -103,11 +109,24 @@ class RendezvousWay final : public Way {
   Rendezvous exchange_;
 };
 
+/// A step asks for all its tensors, and what is put off might be what the sender waits for.
+void check_edges(const Plan& plan) {
+  constexpr std::size_t kMost = p2p::rendezvous::ReceiverEnd::kMostRequests;
+  std::map<std::pair<int, int>, std::size_t> between;
+  for (const Edge& edge : plan.edges)
+    if (const std::size_t edges = ++between[{edge.from, edge.to}]; edges > kMost)
+      throw_error(
+          Code::bad_argument, "executor",
+          fmt::format("more than {} edges from rank {} to rank {}", kMost, edge.from, edge.to),
+          "take EdgeWay::slots, or place fewer nodes apart");
+}
+
 }  // namespace
 
 std::unique_ptr<Way> make_rendezvous_way(World& world, const std::string& executor,
-                                         std::size_t edges, Deadline deadline) {
-  return std::make_unique<RendezvousWay>(world, executor, edges, deadline);
+                                         const Plan& plan, Deadline deadline) {
+  check_edges(plan);
+  return std::make_unique<RendezvousWay>(world, executor, plan.edges.size(), deadline);
 }
 
 }  // namespace weft::dataflow

@@ -79,6 +79,24 @@ TEST(ExecutorStart, RefusesAPlanThatIsLargerThanTheArenas) {
   });
 }
 
+TEST(ExecutorStart, RefusesMoreEdgesThanARendezvousHasRequests) {
+  constexpr int kEdges = 2049;
+  Graph graph;
+  std::vector<TensorId> made;
+  graph.place_next({0});
+  for (int i = 0; i < kEdges; ++i)
+    made.push_back(graph.variable("v" + std::to_string(i), DType::f32, {1}));
+  graph.place_next({1});
+  for (int i = 0; i < kEdges; ++i)
+    graph.add("weft.Scale", {made[i]}, {{"factor", 1.0}}, "s" + std::to_string(i));
+  run_on(2, [&](World& world) {
+    const ErrorDetail error = thrown_by([&] {
+      const Executor executor(world, graph, reference_kernels(), {.way = EdgeWay::rendezvous});
+    });
+    EXPECT_TRUE(tells(error, Code::bad_argument, {"more than 2048 edges from rank 0 to rank 1"}));
+  });
+}
+
 TEST(ExecutorStart, NamesARankWithAnotherWay) {
   run_on(3, [](World& world) {
     const EdgeWay way = world.rank() == 1 ? EdgeWay::slots : EdgeWay::views;

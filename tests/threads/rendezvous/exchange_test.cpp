@@ -343,5 +343,35 @@ TEST(RendezvousExchange, CostsNothingButARequestAndAWrite) {
   });
 }
 
+/// The tensor that is asked for last comes first, and only its arrival lets the next one come.
+TEST(RendezvousExchange, AsksForMoreThanTheMessagesThatItKeepsTrackOf) {
+  constexpr int kKeys = 300;
+  run_on(2, [&](World& world) {
+    auto rendezvous = Rendezvous::open(world);
+    const Tensor tensor = world.allocate(DType::f32, {4});
+    const auto until = Deadline::after(std::chrono::seconds(20));
+    for (int step = 0; step < 2; ++step) {
+      if (world.rank() == 0) {
+        for (int i = kKeys; i-- > 0;) {
+          rendezvous.send(1, std::to_string(i), step, tensor).or_throw();
+          rendezvous.recv(1, "got " + std::to_string(i), step, until).value();
+        }
+      } else {
+        std::vector<bool> got(kKeys);
+        for (int left = kKeys; left > 0 && !until.passed();)
+          for (int i = 0; i < kKeys; ++i) {
+            if (got[i] || !rendezvous.ready(0, std::to_string(i), step)) continue;
+            rendezvous.recv(0, std::to_string(i), step, until).value();
+            rendezvous.send(0, "got " + std::to_string(i), step, tensor).or_throw();
+            got[i] = true;
+            --left;
+          }
+        EXPECT_FALSE(until.passed());
+      }
+    }
+    rendezvous.serve().or_throw();
+  });
+}
+
 }  // namespace
 }  // namespace weft::tests
