@@ -207,8 +207,16 @@ void SlotTable::drop_pending() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
+    for (const auto& [id, state] : slots_) state->end_streams();
   }
   for (const auto& state : remotes) state->drop_pending();
+}
+
+void SlotTable::want_serving(std::shared_ptr<detail::ExposedSlot> slot) {
+  local_.progress.post([this, slot = std::move(slot)] {
+    asked_.push_back(slot);
+    local_.want_service();
+  });
 }
 
 void SlotTable::serve_pending() {

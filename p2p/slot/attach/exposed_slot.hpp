@@ -43,6 +43,8 @@ class ExposedSlot {
   virtual void count_quarantine(bool enters) noexcept = 0;
   /// The world goes: memory that a live peer may still write into is never given back.
   virtual void abandon() noexcept {}
+  /// This end or the world goes, and streams wait no more.
+  virtual void end_streams() noexcept {}
   /// The writer is held up for credits that were not worth reporting yet.
   virtual void credit_wanted(const p2p::Peer& /*peer*/, std::uint64_t /*remote_id*/) noexcept {}
   /// WEFT_CHECK=flow: the writer asks what was let go.
