@@ -123,7 +123,7 @@ class WEFT_API Arrival {
     outcome_ = std::exchange(other.outcome_, nullptr);
   }
   void release_tensor() noexcept;
-  void let_go() noexcept;
+  void forget_tensor() noexcept;
   static const Tensor& no_tensor() noexcept;
 
   friend struct detail::SlotAccess;
@@ -259,10 +259,10 @@ class WEFT_API RemoteSlot {
   /// The same for several tensors of the slot's dtype whose elements, in this order, fill the
   /// slot's shape: one operation. Not into a dynamic slot.
   Request put(std::span<const Tensor> parts, Until until = Until::reusable) noexcept;
-  /// Puts what the tensor holds when the work that is on the stream is done; returns at once. What
-  /// is put on the stream later may write the tensor only behind Request::wait_on. The stream is of
-  /// the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no such
-  /// stream, one of another GPU, one that captures a graph), and those of an earlier wait_on.
+  /// Puts what the tensor holds when the work that is on the stream is done; returns at once. Work
+  /// that is put on the stream later may write the tensor only behind Request::wait_on. The stream
+  /// is of the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no
+  /// such stream, one of another GPU, one that captures a graph), and those of an earlier wait_on.
   /// Stream() is no stream: as the first.
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
 

@@ -212,19 +212,14 @@ void SlotTable::drop_pending() {
   for (const auto& state : remotes) state->drop_pending();
 }
 
-void SlotTable::want_serving(std::shared_ptr<detail::ExposedSlot> slot) {
-  local_.progress.post([this, slot = std::move(slot)] {
-    asked_.push_back(slot);
-    local_.want_service();
-  });
-}
-
 void SlotTable::serve_pending() {
   if (!local_.service_wanted.exchange(false)) return;
   std::vector<std::shared_ptr<detail::RemoteEnd>> remotes;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
+    for (const auto& [id, state] : slots_)
+      if (state->take_wish()) asked_.push_back(state);
   }
   std::erase_if(asked_, [](const auto& slot) { return !slot->serve(); });
   bool is_copied = !asked_.empty();

@@ -69,7 +69,7 @@ const Tensor& Arrival::no_tensor() noexcept { return nothing<Tensor>(); }
 void Arrival::release_tensor() noexcept {
   // A slot that is closed gives no credits.
   if (owner_ != nullptr && !owner_->over() && !owner_->held().is_kept()) owner_->release(sequence_);
-  let_go();
+  forget_tensor();
 }
 
 Status Arrival::release(Stream stream) noexcept {
@@ -83,14 +83,14 @@ Status Arrival::release(Stream stream) noexcept {
       });
     if (!owner_->over() && !owner_->held().is_kept())
       if (Status status = owner_->release_behind(sequence_, stream); !status.ok()) return status;
-    let_go();
+    forget_tensor();
     return {};
   }
   release_tensor();
   return {};
 }
 
-void Arrival::let_go() noexcept {
+void Arrival::forget_tensor() noexcept {
   tensor_ = nullptr;
   outcome_ = nullptr;
   if (owner_ != nullptr) {

@@ -55,8 +55,6 @@ class SlotTable {
   void drop_pending();
   /// Moves the puts that were pending and have got a credit.
   void serve_pending();
-  /// Has the progress thread call the slot's serve() until that says that nothing is to come.
-  void want_serving(std::shared_ptr<detail::ExposedSlot> slot);
   /// Whether tensors have come, since the last time, that rang no bell.
   bool came_silently();
 

@@ -5,7 +5,6 @@
 #include "p2p/progress/fences.hpp"
 #include "p2p/slot/attach/device_wait.hpp"
 #include "p2p/slot/put/owner.hpp"
-#include "p2p/slot/slot_table.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::detail {
@@ -101,7 +100,8 @@ Status PutOwner::resume() noexcept {
 
 void PutOwner::want_serving(StreamArrivals& streams) {
   if (std::exchange(streams.is_served, true)) return;
-  table_.want_serving(shared_from_this());
+  wants_serving_.store(true, std::memory_order_release);
+  local_.want_service();
 }
 
 Status PutOwner::release_behind(std::uint64_t sequence, Stream stream) noexcept {

@@ -64,8 +64,8 @@ class StreamArrivals {
       Waiting& one = waiting[i];
       cuda::tell_gpus(*one.outcome, static_cast<std::uint32_t>(why.code()));
       one.wait.end();
-      const auto let_go = [&](const Releasing& other) { return other.sequence == one.sequence; };
-      if (std::erase_if(releasing, let_go) == 0) void_.push_back(one.sequence);
+      const auto is_of_it = [&](const Releasing& other) { return other.sequence == one.sequence; };
+      if (std::erase_if(releasing, is_of_it) == 0) void_.push_back(one.sequence);
     }
     resume_ = {waiting[kept].sequence, waiting[kept].buffer};
     waiting.resize(kept);
