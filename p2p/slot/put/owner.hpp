@@ -79,6 +79,8 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// Brings an arrived tensor from its staging buffer to where the slot lies.
   [[gnu::cold]] Status unstage(std::uint64_t wanted, Deadline deadline) noexcept;
   Status unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcept;
+  /// WEFT_REQUIRE=gdr, and a tensor that lies in host memory.
+  Status staging_refusal() const;
   /// Begins the copies of all that has arrived from that tensor on, in its buffer. Throws Error.
   void begin_unstaging(std::uint64_t index, std::uint64_t wanted);
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;

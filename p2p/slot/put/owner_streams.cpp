@@ -73,7 +73,7 @@ Result<Arrival> PutOwner::wait_by(const p2p::cuda::UserStream& user, Deadline un
   if (seen > wanted) return wrong_arrival(wanted, seen);
   std::uint32_t* const outcome = streams.next_outcome();
   const bool is_there =
-      seen == wanted && streams.waiting.empty() && buffers_.came_mapped(buffer_, wanted);
+      seen == wanted && streams.waiting.empty() && buffers_.came_to_gpu(buffer_, wanted);
   if (!is_there) {
     StreamArrivals::Waiting one{
         .sequence = wanted, .buffer = buffer_, .until = until, .outcome = outcome};
@@ -155,8 +155,9 @@ bool PutOwner::release_by_streams(std::uint64_t sequence) noexcept {
 
 std::optional<Status> PutOwner::bring(const StreamArrivals::Waiting& one) noexcept {
   if (buffers_.sequence_at(one.buffer) < one.sequence) return std::nullopt;
-  if (buffers_.came_mapped(one.buffer, one.sequence)) return Status{};
+  if (buffers_.came_to_gpu(one.buffer, one.sequence)) return Status{};
   try {
+    if (local_.require_gdr) return staging_refusal();
     begin_unstaging(one.buffer, one.sequence);
   } catch (...) {
     return caught_status();

@@ -16,6 +16,15 @@ Status PutOwner::unstage(std::uint64_t wanted, Deadline deadline) noexcept {
   return {};
 }
 
+Status PutOwner::staging_refusal() const {
+  return refuse(Code::unreachable, [&] {
+    return ErrorDetail{
+        .message = fmt::format("WEFT_REQUIRE=gdr: the tensor came by way of host memory: {}",
+                               p2p::cuda::reason_of(buffers_.gpu()->offer().way())),
+        .hint = "fix this, or unset WEFT_REQUIRE to take what there is"};
+  });
+}
+
 void PutOwner::begin_unstaging(std::uint64_t index, std::uint64_t wanted) {
   p2p::GpuArrivals& gpu = *buffers_.gpu();
   for (std::uint64_t sequence = wanted; buffers_.sequence_at(index) == sequence; ++sequence) {
@@ -37,13 +46,7 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
       detail.sequence_expected = wanted;
     });
   };
-  if (local_.require_gdr)
-    return named(refuse(Code::unreachable, [&] {
-      return ErrorDetail{
-          .message = fmt::format("WEFT_REQUIRE=gdr: the tensor came by way of host memory: {}",
-                                 p2p::cuda::reason_of(buffers_.gpu()->offer().way())),
-          .hint = "fix this, or unset WEFT_REQUIRE to take what there is"};
-    }));
+  if (local_.require_gdr) return named(staging_refusal());
   // The progress thread may copy for a stream that waited for an earlier tensor.
   const auto locked = [this] {
     return streams_made_ ? std::unique_lock(streams_made_->mutex) : std::unique_lock<std::mutex>();

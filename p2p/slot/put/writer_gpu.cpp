@@ -119,7 +119,7 @@ void PutWriter::stage_ahead(std::uint64_t ticket) noexcept {
                                        : std::span<const Tensor>(put.parts);
   // A failure is met, and told, when the put's turn has come.
   const bool is_mapped = mapped_ && mapped_->takes(parts);
-  if (!put.cancelled && !is_mapped && p2p::any_on_gpu(parts))
+  if (!put.cancelled && !is_mapped && p2p::any_on_gpu(parts) && !reached_by_nic(parts))
     (void)begin_staging(ticket, parts, put.after.get());
 }
 

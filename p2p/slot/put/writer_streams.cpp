@@ -101,7 +101,12 @@ Status PutWriter::wait_for_point(const p2p::cuda::StreamPoint& point) noexcept {
 }
 
 bool PutWriter::is_due(p2p::PendingPut& put) noexcept {
-  if (!put.after || put.tensor.memory().is_gpu()) return true;  // else its copy waits
+  if (!put.after) return true;
+  // A GPU's copy waits for itself, a NIC and the processor do not.
+  const bool is_copied = put.tensor.memory().is_gpu() &&
+                         (is_mapped_.load(std::memory_order_relaxed) ||
+                          !reached_by_nic(std::span<const Tensor>(&put.tensor, 1)));
+  if (is_copied) return true;
   const auto passed = put.after->poll();
   if (!passed) return false;
   put.after = nullptr;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 namespace weft::tests {
 namespace {
@@ -271,8 +272,8 @@ TEST_F(Streams, MakeNothingInTheSteadyState) {
       EXPECT_OK_STATUS(request.wait_on(own.get()));
       Arrival arrival = slot.wait_on(own.get()).value();
       EXPECT_OK_STATUS(arrival.release(own.get()));
-      while (!request.test()) {
-      }
+      // A thread that asks without a pause keeps the stand-in's streams from its lock.
+      while (!request.test()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     });
     own.synchronize();
   });
