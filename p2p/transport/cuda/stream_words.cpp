@@ -15,7 +15,8 @@
 namespace weft::p2p::cuda {
 namespace {
 
-constexpr std::size_t kBytes = StreamWords::kCount * sizeof(std::uint32_t);
+constexpr std::size_t kWords = StreamWords::kCount + StreamWords::kTaken;
+constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
 constexpr std::size_t kPage = 4096;
 
 /// Events for the words that are used first, and as many for places on streams.
@@ -30,9 +31,11 @@ StreamWords::StreamWords(Gpu& gpu, const char* operation)
     : driver_(gpu.driver()), values_(kCount, 0), events_(kCount, nullptr) {
   free_.reserve(kCount);
   for (std::uint32_t i = kCount; i > 0; --i) free_.push_back(i - 1);
+  not_taken_.reserve(kTaken);
+  for (std::uint32_t i = kTaken; i > 0; --i) not_taken_.push_back(kCount + i - 1);
   words_ = static_cast<std::uint32_t*>(std::aligned_alloc(kPage, kBytes));
   if (words_ == nullptr) throw std::bad_alloc();
-  std::fill_n(words_, kCount, 0U);
+  std::fill_n(words_, kWords, 0U);
   const ScopedRelaxation relaxed(driver_);
   const DriverStatus status = driver_.register_host(words_, kBytes, kHostRegisterPortable);
   if (status != DriverStatus::success) std::free(words_);
@@ -68,24 +71,19 @@ bool StreamWords::all_have_passed() noexcept {
   });
 }
 
-std::uint32_t StreamWords::take_one(const char* operation) {
-  if (free_.empty())
-    throw_error(Code::exhausted, operation,
-                fmt::format("the {} words on which streams wait are all in use", kCount),
-                "wait for some on the thread, or close slots of great depth");
-  const std::uint32_t index = free_.back();
-  free_.pop_back();
-  return index;
-}
-
 void StreamWords::store(std::uint32_t index, std::uint32_t value) noexcept {
   tell_gpus(words_[index], value);
 }
 
 StreamWords::Word StreamWords::begin_wait(Gpu& gpu, const char* operation, StreamHandle stream) {
   const std::lock_guard lock(mutex_);
-  const std::uint32_t index = take_one(operation);
+  if (free_.empty())
+    throw_error(Code::exhausted, operation,
+                fmt::format("the {} words on which streams wait are all in use", kCount),
+                "wait for some on the thread");
+  const std::uint32_t index = free_.back();
   const Word word{index, values_[index] + 1};
+  free_.pop_back();
   try {
     if (events_[index] == nullptr) events_[index] = gpu.take_event();
     gpu.check(driver_.wait_value32(stream, reinterpret_cast<DevicePointer>(&words_[index]),
@@ -111,23 +109,20 @@ void StreamWords::end_wait(Word word) noexcept {
 
 std::vector<std::uint32_t> StreamWords::take(const char* operation, std::size_t count) {
   const std::lock_guard lock(mutex_);
-  if (count > free_.size())
-    throw_error(
-        Code::exhausted, operation,
-        fmt::format("{} words that GPUs reach are free, and {} are needed", free_.size(), count),
-        "close slots of great depth for whose tensors streams have waited");
-  std::vector<std::uint32_t> taken;
-  taken.reserve(count);
-  while (taken.size() < count) taken.push_back(take_one(operation));
+  if (count > not_taken_.size())
+    throw_error(Code::exhausted, operation,
+                fmt::format("{} words that GPUs reach are free, and {} are needed",
+                            not_taken_.size(), count),
+                "close slots of great depth for whose tensors streams have waited");
+  std::vector<std::uint32_t> taken(not_taken_.end() - static_cast<std::ptrdiff_t>(count),
+                                   not_taken_.end());
+  not_taken_.resize(not_taken_.size() - count);
   return taken;
 }
 
 void StreamWords::give_back(const std::vector<std::uint32_t>& indices) noexcept {
   const std::lock_guard lock(mutex_);
-  for (const std::uint32_t index : indices) {
-    store(index, values_[index]);
-    free_.push_back(index);
-  }
+  not_taken_.insert(not_taken_.end(), indices.begin(), indices.end());
 }
 
 StreamWait::StreamWait(std::shared_ptr<Gpu> gpu, const char* operation, StreamHandle stream) {

@@ -15,11 +15,13 @@ namespace weft::p2p::cuda {
 class Gpu;
 
 /// A page of words in host memory that is pinned for all GPUs, made once: nothing may be pinned
-/// while a stream waits. A word's values only rise, so it serves again at once, whether or not the
-/// stream has gone on. Thread-safe.
+/// while a stream waits. The value of a word that streams wait on only rises, so it serves again at
+/// once, whether or not the stream has gone on. The words of take(), whose values are their
+/// owner's, are others. Thread-safe.
 class StreamWords {
  public:
-  static constexpr std::uint32_t kCount = 16384;
+  static constexpr std::uint32_t kCount = 8192;   ///< for streams to wait on
+  static constexpr std::uint32_t kTaken = 16384;  ///< for take(), behind them
 
   /// Requires a Gpu::Current. Throws Error.
   StreamWords(Gpu& gpu, const char* operation);
@@ -48,7 +50,6 @@ class StreamWords {
   std::uint32_t* at(std::uint32_t index) noexcept { return &words_[index]; }
 
  private:
-  std::uint32_t take_one(const char* operation);
   void store(std::uint32_t index, std::uint32_t value) noexcept;
   bool all_have_passed() noexcept;
 
@@ -56,6 +57,7 @@ class StreamWords {
   std::uint32_t* words_ = nullptr;
   std::mutex mutex_;
   std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> not_taken_;
   std::vector<std::uint32_t> values_;
   std::vector<Event> events_;  ///< behind a word's last wait; null: there was none
   std::atomic<int> waiting_{0};
