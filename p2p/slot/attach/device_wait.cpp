@@ -24,7 +24,7 @@ Status copy_and_wait(LocalRank& local, const char* operation, const std::shared_
 }
 
 bool waits_on_thread(LocalRank& local) noexcept {
-  if (!cuda::Gpus::waits_on_host()) return false;
+  if (!cuda::launches_block()) return false;
   if (local.gpus->is_first_such_wait())
     local.log->warn(Subsystem::slot,
                     "threads wait in the place of streams: CUDA_LAUNCH_BLOCKING is set");

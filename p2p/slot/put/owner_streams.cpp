@@ -43,7 +43,8 @@ void PutOwner::prepare_streams(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadl
   if (streams_made_) return;
   // Words and pins are made by calls that may wait for all streams.
   wait_for_streams(local_, "wait", until);
-  local_.gpus->pin(gpu, buffers_.gpu()->stage());
+  const p2p::OwnedBlock& stage = buffers_.gpu()->stage();
+  local_.gpus->pin(gpu, stage.arena(), stage.block().chunk);
   {
     const p2p::cuda::Gpu::Current current(*gpu);
     streams_made_ = std::make_unique<StreamArrivals>(gpu, gpu->words("wait"), spec_.depth);

@@ -97,7 +97,9 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
     log_staged(why_staged());
     const std::size_t bytes = dynamic() ? parts.front().bytes() : bytes_;
     p2p::OwnedBlock stage = make_stage(bytes);
-    if (streams_ && local_.gpus->must_put_off(stage)) {
+    // Its copy would have to pin it.
+    if (streams_ && local_.gpus->any_stream_waits() &&
+        !local_.gpus->is_pinned(stage.block().chunk)) {
       spare_ = std::move(stage);
       return {};
     }

@@ -34,7 +34,7 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   const std::lock_guard lock(pending_.mutex());
   // Room for what may have to be staged: later there may be streams that wait.
   if (!pack_) pack_ = p2p::OwnedBlock(local_.staging, bytes_);
-  local_.gpus->pin(user.gpu, pack_);
+  local_.gpus->pin(user.gpu, pack_.arena(), pack_.block().chunk);
   streams_ = std::move(made);
   prepare_copies(user.gpu);
   return user;
@@ -103,9 +103,9 @@ Status PutWriter::wait_for_point(const p2p::cuda::StreamPoint& point) noexcept {
 bool PutWriter::is_due(p2p::PendingPut& put) noexcept {
   if (!put.after) return true;
   // A GPU's copy waits for itself, a NIC and the processor do not.
-  const bool is_copied = put.tensor.memory().is_gpu() &&
-                         (is_mapped_.load(std::memory_order_relaxed) ||
-                          !reached_by_nic(std::span<const Tensor>(&put.tensor, 1)));
+  const bool is_copied =
+      put.tensor.memory().is_gpu() && (is_mapped_.load(std::memory_order_relaxed) ||
+                                       !reached_by_nic(std::span<const Tensor>(&put.tensor, 1)));
   if (is_copied) return true;
   const auto passed = put.after->poll();
   if (!passed) return false;

@@ -57,22 +57,14 @@ class Gpus {
   /// Error: bad_argument (there is no such stream, it is of another GPU, it captures a graph),
   /// system.
   UserStream user_stream(const char* operation, Stream stream, Memory memory);
-  /// Whether the thread is to wait where a stream could: CUDA_LAUNCH_BLOCKING asks for that.
-  static bool waits_on_host() noexcept;
+  /// Whether no thread of this rank has waited yet where a stream could (launches_block()).
   bool is_first_such_wait() noexcept { return !has_waited_.exchange(true); }
   /// Whether a stream waits for this rank's processor: nothing may be pinned then.
   bool any_stream_waits() const noexcept;
-  /// Pins the block for copies, ahead of them. Requires that no stream waits. Throws Error.
-  void pin(const std::shared_ptr<Gpu>& by, const OwnedBlock& block) {
-    pin(by, block.arena(), block.block().chunk);
-  }
+  /// Pins a chunk for copies, ahead of them. Requires that no stream waits. Throws Error.
   void pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk);
   bool is_pinned(std::uint32_t chunk) const { return pins_->is_known(chunk); }
-  /// Whether a copy from or to the block would have to pin it while a stream waits.
-  bool must_put_off(const OwnedBlock& block) const {
-    return any_stream_waits() && !pins_->is_known(block.block().chunk);
-  }
 
   /// The memory with its GPU's number, which a slot's buffers lie in. Throws as arena().
   Memory resolve(const char* operation, Memory memory);

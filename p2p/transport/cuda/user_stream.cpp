@@ -52,7 +52,7 @@ UserStream Gpus::user_stream(const char* operation, Stream stream, Memory memory
   return found;
 }
 
-bool Gpus::waits_on_host() noexcept {
+bool launches_block() noexcept {
   const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   return blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0';
 }

@@ -19,6 +19,9 @@ struct UserStream {
   StreamHandle handle = nullptr;
 };
 
+/// Whether threads are to wait where streams could: CUDA_LAUNCH_BLOCKING asks for that.
+bool launches_block() noexcept;
+
 /// The number of the GPU that a stream is of. Throws Error(bad_argument).
 int gpu_of_stream(const Driver& driver, const char* operation, void* handle);
 
