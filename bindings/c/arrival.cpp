@@ -56,6 +56,26 @@ weft_code weft_arrival_release(weft_arrival* arrival) {
   });
 }
 
+weft_code weft_arrival_release_on(weft_arrival* arrival, void* const* stream) {
+  return guarded([&] {
+    auto& held = in_rank("arrival_release", "arrival", arrival);
+    if (const auto status = held.arrival.release(stream_in(stream)); !status.ok())
+      return remember(status);
+    int* const count = held.held;
+    delete arrival;
+    --*count;
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_arrival_outcome(const weft_arrival* arrival, const uint32_t** outcome) {
+  return guarded([&] {
+    given("arrival_outcome", "outcome", outcome) =
+        in_rank("arrival_outcome", "arrival", arrival).arrival.outcome();
+    return WEFT_CODE_OK;
+  });
+}
+
 weft_code weft_arrival_tensor(const weft_arrival* arrival, weft_tensor** tensor) {
   return guarded([&] {
     auto& out = given("arrival_tensor", "tensor", tensor);

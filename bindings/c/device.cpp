@@ -75,8 +75,7 @@ weft_code weft_world_copy(weft_world* world, const weft_tensor* from, const weft
     const weft_tensor& target = given(kOperation, "to", to);
     check_writable(kOperation, target);
     given(kOperation, "world", world)
-        .world.copy(given(kOperation, "from", from).tensor, target.tensor,
-                    stream == nullptr ? weft::Stream() : weft::Stream::cuda(*stream),
+        .world.copy(given(kOperation, "from", from).tensor, target.tensor, stream_in(stream),
                     deadline(kOperation, timeout_seconds));
     return WEFT_CODE_OK;
   });

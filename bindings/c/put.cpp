@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bindings/c/call.hpp"
+#include "bindings/c/tensor.hpp"
 
 using namespace weft::c;
 
@@ -85,6 +86,19 @@ weft_code weft_put_start(weft_remote_slot* remote, const weft_tensor* const* par
   });
 }
 
+weft_code weft_put_start_on(weft_remote_slot* remote, const weft_tensor* tensor,
+                            void* const* stream, weft_until until, weft_request** request) {
+  return guarded([&] {
+    auto& out = given("put", "request", request);
+    auto& to = in_rank("put", "remote", remote);
+    const auto when = checked_value("put", "until", until, weft::Until::delivered);
+    auto made = std::make_unique<weft_request>(to);
+    made->request = to.remote.put(given("put", "tensor", tensor).tensor, stream_in(stream), when);
+    out = made.release();
+    return WEFT_CODE_OK;
+  });
+}
+
 weft_code weft_request_test(weft_request* request, int* ended) {
   return guarded([&] {
     auto& out = given("test", "ended", ended);
@@ -97,6 +111,13 @@ weft_code weft_request_wait(weft_request* request, double timeout_seconds) {
   return guarded([&] {
     auto& waiting = in_rank("wait", "request", request).request;
     return code_of(waiting.wait(deadline("wait", timeout_seconds)));
+  });
+}
+
+weft_code weft_request_wait_on(weft_request* request, void* const* stream, double timeout_seconds) {
+  return guarded([&] {
+    auto& waiting = in_rank("wait", "request", request).request;
+    return code_of(waiting.wait_on(stream_in(stream), deadline("wait", timeout_seconds)));
   });
 }
 

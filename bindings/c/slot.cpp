@@ -247,3 +247,14 @@ weft_code weft_slot_wait(weft_slot* slot, double timeout_seconds, weft_arrival**
     return held.take(from.slot.wait(deadline("wait", timeout_seconds)), from.held_arrivals, out);
   });
 }
+
+weft_code weft_slot_wait_on(weft_slot* slot, void* const* stream, double timeout_seconds,
+                            weft_arrival** arrival) {
+  return guarded([&] {
+    auto& from = given("wait", "slot", slot);
+    auto& out = given("wait", "arrival", arrival);
+    NewArrival held(from.open.world());
+    return held.take(from.slot.wait_on(stream_in(stream), deadline("wait", timeout_seconds)),
+                     from.held_arrivals, out);
+  });
+}

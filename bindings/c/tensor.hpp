@@ -12,6 +12,10 @@ void check_data(const char* operation, const void* data);
 
 /// A place of C (WEFT_PLACE_*, or a GPU's number). Throws Error(bad_argument).
 Memory memory_in(const char* operation, int place);
+/// The stream that a caller's pointer names.
+inline Stream stream_in(void* const* stream) noexcept {
+  return stream == nullptr ? Stream() : Stream::cuda(*stream);
+}
 
 /// The memory that a tensor of weft's lies in.
 weft_memory memory_of(const weft_world& world, const Tensor& tensor) noexcept;

@@ -105,6 +105,14 @@ class WEFT_API Arrival {
   void release() noexcept {
     if (tensor_ != nullptr) release_tensor();
   }
+  /// The same behind what is on the stream: the call returns at once, and the credit once that is
+  /// done. For a Slot of fixed shape. Errors, with which it stays as it is: bad_argument (another
+  /// kind of slot, no such stream, one that captures a graph), system.
+  Status release(Stream stream) noexcept;
+  /// After Slot::wait_on: the word that tells, behind the stream's wait, whether the tensor came:
+  /// 0, or else the number of a Code. In host memory that all of the process's GPUs reach; valid
+  /// until the release. Null: the call itself has waited.
+  const std::uint32_t* outcome() const noexcept { return outcome_; }
 
  private:
   void take(Arrival& other) noexcept {
@@ -112,8 +120,10 @@ class WEFT_API Arrival {
     sequence_ = std::exchange(other.sequence_, 0);
     owner_ = other.owner_;
     reader_ = other.reader_;
+    outcome_ = std::exchange(other.outcome_, nullptr);
   }
   void release_tensor() noexcept;
+  void forget_tensor() noexcept;
   static const Tensor& no_tensor() noexcept;
 
   friend struct detail::SlotAccess;
@@ -121,6 +131,7 @@ class WEFT_API Arrival {
   std::uint64_t sequence_ = 0;
   detail::PutOwner* owner_ = nullptr;        ///< set if a Slot received it
   detail::VersionReader* reader_ = nullptr;  ///< set if a PublishedReader viewed it
+  const std::uint32_t* outcome_ = nullptr;
 };
 
 /// One operation under way. Holds nothing when the operation completed at once.
@@ -143,6 +154,12 @@ class [[nodiscard]] WEFT_API Request {
   bool test() noexcept;
   /// A timeout leaves the operation alive and the source lent to it.
   Status wait(Deadline deadline = {}) noexcept;
+  /// The stream waits in place of the thread: what is put on it later begins once the operation has
+  /// ended. An operation that fails or is late (it is cancelled then, where that can be) lets the
+  /// stream go on, and the RemoteSlot's next put or wait with a stream returns why. Errors of the
+  /// call itself: those of an operation that has ended, bad_argument (no such stream, one that
+  /// captures a graph), system. Stream() is no stream: as wait().
+  Status wait_on(Stream stream, Deadline deadline = {}) noexcept;
   /// Ends an operation that has not begun to move data (Code::cancelled from then on); an operation
   /// that has ended stays as it is. bad_argument if the tensor is already on its way, or announced
   /// to a dynamic slot; the request lives on then.
@@ -191,6 +208,15 @@ class WEFT_API Slot {
   /// reads the tensor, and a copy of the tensor's handle keeps it beyond its Arrival; it can then
   /// also return exhausted (the tensor stays with its writer, and the next wait() tries again).
   Result<Arrival> wait(Deadline deadline = {}) noexcept;
+  /// The stream waits in place of the thread: returns at once with the arrival to come, whose
+  /// tensor is there for what is put on the stream later. For slots of fixed shape on a GPU; of one
+  /// in host memory the thread waits. If the tensor does not come, the stream goes on all the same,
+  /// Arrival::outcome() says so to the GPU, and the next wait returns why, and begins anew with
+  /// that tensor; so it is with all that were waited for behind it. release() of such an arrival
+  /// takes effect when the tensor has come. Errors of the call itself: those of wait(),
+  /// bad_argument (a dynamic slot, no such stream, one that captures a graph). Stream() is no
+  /// stream: as wait().
+  Result<Arrival> wait_on(Stream stream, Deadline deadline = {}) noexcept;
   /// Whether wait() would return at once, but for the copy of what has come into a GPU's memory.
   bool ready() const noexcept;
 
@@ -233,6 +259,12 @@ class WEFT_API RemoteSlot {
   /// The same for several tensors of the slot's dtype whose elements, in this order, fill the
   /// slot's shape: one operation. Not into a dynamic slot.
   Request put(std::span<const Tensor> parts, Until until = Until::reusable) noexcept;
+  /// Puts what the tensor holds when the work that is on the stream is done; returns at once. Work
+  /// that is put on the stream later may write the tensor only behind Request::wait_on. The stream
+  /// is of the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no
+  /// such stream, one of another GPU, one that captures a graph), and those of an earlier wait_on.
+  /// Stream() is no stream: as the first.
+  Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
 
   /// As Slot::also_needs.
   void also_needs(std::span<const int> ranks, Needed needed = Needed::always);

@@ -207,6 +207,7 @@ void SlotTable::drop_pending() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
+    for (const auto& [id, state] : slots_) state->end_streams();
   }
   for (const auto& state : remotes) state->drop_pending();
 }
@@ -217,6 +218,8 @@ void SlotTable::serve_pending() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
+    for (const auto& [id, state] : slots_)
+      if (state->take_wish()) asked_.push_back(state);
   }
   std::erase_if(asked_, [](const auto& slot) { return !slot->serve(); });
   bool is_copied = !asked_.empty();

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/fail.hpp"
 #include "base/handle.hpp"
 #include "base/life.hpp"
 #include "p2p/slot/slot_table.hpp"
@@ -20,6 +21,7 @@ void look_at(const Request& request, const Status& outcome) noexcept {
 /// A handle lets go of the end that it owns.
 void release_end(std::shared_ptr<detail::PutOwner>& end) noexcept {
   if (!end) return;
+  end->end_streams();
   if (!end->over()) end->table().close(*end);
   if (!end->held().keep(end)) end.reset();
 }
@@ -65,10 +67,33 @@ Request refused(Status why) noexcept {
 const Tensor& Arrival::no_tensor() noexcept { return nothing<Tensor>(); }
 
 void Arrival::release_tensor() noexcept {
+  // A slot that is closed gives no credits.
+  if (owner_ != nullptr && !owner_->over() && !owner_->held().is_kept()) owner_->release(sequence_);
+  forget_tensor();
+}
+
+Status Arrival::release(Stream stream) noexcept {
+  if (tensor_ == nullptr) return {};
+  if (!stream.none()) {
+    if (owner_ == nullptr)
+      return refuse(Code::bad_argument, [] {
+        return ErrorDetail{.operation = "release",
+                           .message = "no stream releases a version that was viewed",
+                           .hint = "release it on the thread"};
+      });
+    if (!owner_->over() && !owner_->held().is_kept())
+      if (Status status = owner_->release_behind(sequence_, stream); !status.ok()) return status;
+    forget_tensor();
+    return {};
+  }
+  release_tensor();
+  return {};
+}
+
+void Arrival::forget_tensor() noexcept {
   tensor_ = nullptr;
+  outcome_ = nullptr;
   if (owner_ != nullptr) {
-    // A slot that is closed gives no credits.
-    if (!owner_->over() && !owner_->held().is_kept()) owner_->release(sequence_);
     if (owner_->held().last_has_gone()) [[unlikely]]
       owner_->held().take();
   } else {
@@ -109,6 +134,12 @@ Status Request::wait(Deadline deadline) noexcept {
   return writer->wait_put(ticket_, deadline);
 }
 
+Status Request::wait_on(Stream stream, Deadline deadline) noexcept {
+  detail::PutWriter* const writer = living();
+  if (writer == nullptr || writer->over() || stream.none()) return wait(deadline);
+  return writer->wait_put_on(ticket_, stream, deadline);
+}
+
 Status Request::cancel() noexcept {
   detail::PutWriter* const writer = living();
   if (writer == nullptr) {
@@ -140,6 +171,11 @@ Result<Arrival> Slot::wait(Deadline deadline) noexcept {
   if (!is_usable(state_)) [[unlikely]]
     return unusable(state_, "Slot", "wait");
   return state_->wait(deadline);
+}
+Result<Arrival> Slot::wait_on(Stream stream, Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "Slot", "wait");
+  return state_->wait_on(stream, deadline);
 }
 bool Slot::ready() const noexcept {
   if (!is_usable(state_)) return false;
@@ -179,6 +215,11 @@ Request RemoteSlot::put(std::span<const Tensor> parts, Until until) noexcept {
   if (!state_) [[unlikely]]
     return refused(empty_handle("RemoteSlot", "put"));
   return state_->put(parts, until);
+}
+Request RemoteSlot::put(const Tensor& tensor, Stream stream, Until until) noexcept {
+  if (!state_) [[unlikely]]
+    return refused(empty_handle("RemoteSlot", "put"));
+  return state_->put_behind(tensor, stream, until);
 }
 int RemoteSlot::queue_pairs() const noexcept {
   return is_usable(state_) ? state_->queue_pairs() : 0;

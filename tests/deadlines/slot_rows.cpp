@@ -16,11 +16,13 @@ PublishedSpec published_spec_of(const Side& side) {
   return {.name = side.named("slot"), .dtype = DType::f32, .shape = {kElements}, .depth = 1};
 }
 
-/// Rank 1 writes into a slot of rank 0.
-Case owner_waits(Side& side, SlotSpec spec) {
+/// Rank 1 writes into a slot of rank 0. `by_stream`: the call takes a stream, and is given none.
+Case owner_waits(Side& side, SlotSpec spec, bool by_stream = false) {
   if (side.calls()) {
     auto slot = std::make_shared<Slot>(side.world.expose(spec));
-    return {.call = [slot](Deadline deadline) { return said(slot->wait(deadline)); }};
+    return {.call = [slot, by_stream](Deadline deadline) {
+      return said(by_stream ? slot->wait_on(Stream(), deadline) : slot->wait(deadline));
+    }};
   }
   auto remote = std::make_shared<RemoteSlot>(side.world.attach(0, spec));
   const Tensor tensor = side.world.allocate(spec.dtype, {kElements});
@@ -48,7 +50,7 @@ Case owner_reads(Side& side) {
   return {.end = [remote, put] { (void)put->wait(Deadline::after(std::chrono::seconds(5))); }};
 }
 
-Case put_waits(Side& side, bool any) {
+Case put_waits(Side& side, bool any, bool by_stream = false) {
   const SlotSpec spec = spec_of(side);
   if (!side.calls()) {
     auto slot = std::make_shared<Slot>(side.world.expose(spec));
@@ -60,7 +62,9 @@ Case put_waits(Side& side, bool any) {
   auto second = std::make_shared<Request>(remote->put(tensor));
   World* const world = &side.world;
   if (!any)
-    return {.call = [remote, second](Deadline deadline) { return said(second->wait(deadline)); }};
+    return {.call = [remote, second, by_stream](Deadline deadline) {
+      return said(by_stream ? second->wait_on(Stream(), deadline) : second->wait(deadline));
+    }};
   return {.call = [world, remote, second](Deadline deadline) {
     const std::array<Request*, 1> all{second.get()};
     return said(world->wait_any(all, deadline));
@@ -185,8 +189,10 @@ Case attaches_as_reader(Side& side, bool by_name) {
 std::vector<Row> slot_rows() {
   return {
       {"Request::wait", [](Side& side) { return put_waits(side, false); }},
+      {"Request::wait_on", [](Side& side) { return put_waits(side, false, true); }},
       {"Slot::wait", [](Side& side) { return owner_waits(side, spec_of(side)); }},
       {"Slot::wait", owner_reads, true, "announced"},
+      {"Slot::wait_on", [](Side& side) { return owner_waits(side, spec_of(side), true); }},
       perhaps_alone({"PublishedSlot::next", owner_fills}),
       {"PublishedReader::view", [](Side& side) { return reader_reads(side, Reads::view, false); }},
       perhaps_alone({"PublishedReader::view",

@@ -23,4 +23,26 @@ Status copy_and_wait(LocalRank& local, const char* operation, const std::shared_
   }
 }
 
+bool waits_on_thread(LocalRank& local) noexcept {
+  if (!cuda::launches_block()) return false;
+  if (local.gpus->is_first_such_wait())
+    local.log->warn(Subsystem::slot,
+                    "threads wait in the place of streams: CUDA_LAUNCH_BLOCKING is set");
+  return true;
+}
+
+void wait_for_streams(LocalRank& local, const char* operation, Deadline until) {
+  if (!local.gpus->any_stream_waits()) return;
+  const auto outcome = wait_for_device(
+      local,
+      [&] {
+        return local.gpus->any_stream_waits() ? std::nullopt : std::optional<Status>(Status{});
+      },
+      until, [] { return stats::WaitAbout{}; });
+  if (!outcome)
+    throw_error(Code::timeout, operation,
+                "memory is to be pinned first, and a stream still waits for another call",
+                "make the first call of each slot's end while no stream waits");
+}
+
 }  // namespace weft::p2p

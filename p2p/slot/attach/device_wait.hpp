@@ -52,4 +52,12 @@ std::optional<Status> wait_for_device(LocalRank& local, const Poll& poll, Deadli
 Status copy_and_wait(LocalRank& local, const char* operation, const std::shared_ptr<Arena>& arena,
                      const Tensor& from, const Tensor& to, Deadline until) noexcept;
 
+/// Whether the thread is to wait where a stream could, which CUDA_LAUNCH_BLOCKING asks for. Says so
+/// once.
+bool waits_on_thread(LocalRank& local) noexcept;
+
+/// Waits until no stream waits for this rank's processor: what is about to be called may wait for
+/// all streams. Throws Error(timeout).
+void wait_for_streams(LocalRank& local, const char* operation, Deadline until);
+
 }  // namespace weft::p2p

@@ -1,6 +1,7 @@
 // The owner's end of a slot of either kind: attach, detach and teardown.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ class ExposedSlot {
   virtual void count_quarantine(bool enters) noexcept = 0;
   /// The world goes: memory that a live peer may still write into is never given back.
   virtual void abandon() noexcept {}
+  /// This end or the world goes, and streams wait no more.
+  virtual void end_streams() noexcept {}
   /// The writer is held up for credits that were not worth reporting yet.
   virtual void credit_wanted(const p2p::Peer& /*peer*/, std::uint64_t /*remote_id*/) noexcept {}
   /// WEFT_CHECK=flow: the writer asks what was let go.
@@ -56,6 +59,8 @@ class ExposedSlot {
   }
   /// Answers such a question. Returns whether the answer is still to come.
   virtual bool serve() noexcept { return false; }
+  /// Whether the application's thread has asked, since the last call, for serve().
+  bool take_wish() noexcept { return wants_serving_.exchange(false, std::memory_order_acq_rel); }
   /// Whether tensors have come, since the last call, that rang no doorbell.
   virtual bool came_silently() noexcept { return false; }
 
@@ -92,6 +97,7 @@ class ExposedSlot {
   p2p::EdgeCounters& counters_;
   p2p::NeededRanks needs_;
   Attachments attachments_;
+  std::atomic<bool> wants_serving_{false};
   int to_agree_ = 0;     ///< the progress thread's
   bool closed_ = false;  ///< the progress thread's
 

@@ -10,11 +10,13 @@
 namespace weft::detail {
 
 struct SlotAccess {
-  static Arrival received(PutOwner& owner, const Tensor& tensor, std::uint64_t sequence) noexcept {
+  static Arrival received(PutOwner& owner, const Tensor& tensor, std::uint64_t sequence,
+                          const std::uint32_t* outcome = nullptr) noexcept {
     Arrival arrival;
     arrival.tensor_ = &tensor;
     arrival.sequence_ = sequence;
     arrival.owner_ = &owner;
+    arrival.outcome_ = outcome;
     return arrival;
   }
   static Arrival viewed(VersionReader& reader, const Tensor& tensor,

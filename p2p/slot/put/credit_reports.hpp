@@ -15,6 +15,9 @@ namespace weft::p2p {
 /// writes it, the progress thread reads it.
 class ReleasedTensors {
  public:
+  /// For callers that do not know which is the highest.
+  static constexpr std::uint64_t kAnyReceived = ~std::uint64_t{0};
+
   explicit ReleasedTensors(std::uint32_t depth) : early_(depth, 0) {}
 
   std::uint64_t all(std::memory_order order) const noexcept { return all_.load(order); }

@@ -6,10 +6,11 @@
 
 namespace weft::p2p {
 
-void GpuSources::begin(std::uint64_t ticket, std::span<const Tensor> parts, OwnedBlock block) {
+void GpuSources::begin(std::uint64_t ticket, std::span<const Tensor> parts, OwnedBlock block,
+                       const cuda::StreamPoint* after) {
   Copy& copy = at(ticket);
   copy = {};
-  copy.copy = local_.gpus->stage("put", parts, std::move(block));
+  copy.copy = local_.gpus->stage("put", parts, std::move(block), after);
   copy.ticket = ticket;
 }
 

@@ -8,6 +8,7 @@
 
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
+#include "p2p/transport/cuda/user_stream.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "weft/tensor.hpp"
 
@@ -20,8 +21,10 @@ class GpuSources {
   explicit GpuSources(LocalRank& local) noexcept : local_(local) {}
 
   bool has_begun(std::uint64_t ticket) const noexcept { return at(ticket).ticket == ticket; }
-  /// Begins to copy the tensors of a put, of which one lies on a GPU, into `block`. Throws Error.
-  void begin(std::uint64_t ticket, std::span<const Tensor> parts, OwnedBlock block);
+  /// Begins to copy the tensors of a put, of which one lies on a GPU, into `block`. `after`: where
+  /// they are ready. Throws Error.
+  void begin(std::uint64_t ticket, std::span<const Tensor> parts, OwnedBlock block,
+             const cuda::StreamPoint* after);
   /// How it ended; nullopt while it is under way. Requires has_begun().
   std::optional<Status> poll(std::uint64_t ticket) noexcept { return at(ticket).copy.poll(); }
   /// The host memory with the tensors. Requires that the copy has ended well.

@@ -120,7 +120,7 @@ bool MappedPuts::lies_in_arena(const Tensor& part) const noexcept {
 }
 
 std::size_t MappedPuts::begin(std::uint64_t ticket, std::span<const Tensor> parts,
-                              std::uint64_t buffer) {
+                              std::uint64_t buffer, const cuda::StreamPoint* after) {
   int gpu = reached_.front().first;
   std::size_t packed = 0;
   std::size_t bytes = 0;
@@ -140,7 +140,7 @@ std::size_t MappedPuts::begin(std::uint64_t ticket, std::span<const Tensor> part
   enter();
   Copy& copy = at(ticket);
   try {
-    copy.copy = local_.gpus->copy_parts("put", parts, to, arenas_, std::move(pack));
+    copy.copy = local_.gpus->copy_parts("put", parts, to, arenas_, std::move(pack), after);
   } catch (...) {
     gate_.leave();
     throw;

@@ -15,6 +15,7 @@
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/slot/attach/use_gate.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
+#include "p2p/transport/cuda/user_stream.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "weft/tensor.hpp"
 
@@ -57,8 +58,10 @@ class MappedPuts {
   bool takes(std::span<const Tensor> parts) const noexcept;
   bool has_begun(std::uint64_t ticket) const noexcept { return at(ticket).ticket == ticket; }
   /// Begins to copy a put's tensors into that buffer. Returns the bytes that were packed first,
-  /// because no GPU reaches them where they lie. Requires takes() and !is_held_up(). Throws Error.
-  std::size_t begin(std::uint64_t ticket, std::span<const Tensor> parts, std::uint64_t buffer);
+  /// because no GPU reaches them where they lie. `after`: where they are ready. Requires takes()
+  /// and !is_held_up(). Throws Error.
+  std::size_t begin(std::uint64_t ticket, std::span<const Tensor> parts, std::uint64_t buffer,
+                    const cuda::StreamPoint* after);
   /// How it ended; nullopt while it is under way. Requires has_begun().
   std::optional<Status> poll(std::uint64_t ticket) noexcept { return poll(at(ticket)); }
   /// The puts won't begin. Their copies go on.

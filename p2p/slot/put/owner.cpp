@@ -29,7 +29,8 @@ PutOwner::PutOwner(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table
       dynamic_(local, mesh, spec_, id, counters_, row_.gpu_counters()) {}
 
 bool PutOwner::broken() const noexcept {
-  if (refused_.is_kept()) return true;
+  const auto* const streams = streams_.load(std::memory_order_acquire);
+  if (refused_.is_kept() || (streams != nullptr && streams->is_failed())) return true;
   if (mesh_.gone_count() == 0) return false;
   const int writer = last_writer_.load(std::memory_order_acquire);
   return (writer >= 0 && mesh_.peer(writer).gone()) || !needs_.status().ok();
@@ -83,8 +84,13 @@ Status PutOwner::await(std::uint64_t wanted, Deadline deadline) noexcept {
 Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
   const std::uint64_t wanted = received_ + 1;
   const std::uint64_t started_ns = local_.recorder.start();
-  if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
-    return hinted_for(deadline, std::move(status));
+  Status awaited = await(wanted, deadline);
+  if (streams_made_ && streams_made_->is_failed()) [[unlikely]] {
+    const std::lock_guard lock(streams_made_->mutex);
+    return resume();
+  }
+  if (!awaited.ok()) [[unlikely]]
+    return hinted_for(deadline, std::move(awaited));
   if (dynamic()) return hinted_for(deadline, read_dynamic(wanted, deadline));
   if (buffers_.is_staged(wanted)) [[unlikely]]
     if (Status status = unstage(wanted, deadline); !status.ok()) return status;
@@ -150,7 +156,11 @@ Status PutOwner::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
 void PutOwner::release(std::uint64_t sequence) noexcept {
   local_.recorder.data(stats::Event::released, -1, id_, sequence);
   if (dynamic()) return dynamic_.forget(sequence);
-  released_.release(sequence, received_);
+  if (streams_made_) [[unlikely]] {
+    if (!release_by_streams(sequence)) return;
+  } else {
+    released_.release(sequence, received_);
+  }
   if (!credits_.kept()) return;
   if (const std::uint64_t unreported =
           released_.all(std::memory_order_relaxed) - credits_.reported();

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "p2p/slot/attach/awaited.hpp"
@@ -15,6 +17,7 @@
 #include "p2p/slot/put/dynamic_arrivals.hpp"
 #include "p2p/slot/put/refused_attach.hpp"
 #include "p2p/slot/put/refused_put.hpp"
+#include "p2p/slot/put/stream_arrivals.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::detail {
@@ -29,6 +32,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
 
   // The application's thread.
   Result<Arrival> wait(Deadline deadline) noexcept;
+  Result<Arrival> wait_on(Stream stream, Deadline deadline) noexcept;
   bool ready() const noexcept { return buffers_.sequence_at(buffer_) >= received_ + 1; }
   /// The word that shows the next arrival, and the least that it holds then: for a thread that
   /// looks without being the slot's one user. For a slot whose puts always ring.
@@ -46,6 +50,9 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void report_with_next_put() noexcept { write_credit(1, p2p::Notify::deferred); }
   void allocate_with(AllocateTensor allocate);
   void release(std::uint64_t sequence) noexcept;
+  Status release_behind(std::uint64_t sequence, Stream stream) noexcept;
+  void end_streams() noexcept override;
+  void also_needs(std::span<const int> ranks, Needed needed);
   p2p::HeldArrivals<PutOwner>& held() noexcept { return held_; }
 
   // The progress thread.
@@ -72,8 +79,10 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// Brings an arrived tensor from its staging buffer to where the slot lies.
   [[gnu::cold]] Status unstage(std::uint64_t wanted, Deadline deadline) noexcept;
   Status unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcept;
-  /// Begins the copies of all that has arrived from that tensor on. Throws Error.
-  void begin_unstaging(std::uint64_t wanted);
+  /// WEFT_REQUIRE=gdr, and a tensor that lies in host memory.
+  Status staging_refusal() const;
+  /// Begins the copies of all that has arrived from that tensor on, in its buffer. Throws Error.
+  void begin_unstaging(std::uint64_t index, std::uint64_t wanted);
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
   /// Takes the record of a dynamic tensor and makes room for what it announces.
   Status begin_dynamic(std::uint64_t wanted, Deadline until) noexcept;
@@ -82,8 +91,27 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// Tells a dynamic slot's writers that left once their last tensors were read.
   void let_drained_go() noexcept;
 
+  // Streams, which wait or release. Those without "prepare" require the mutex of streams_.
+  void prepare_streams(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
+  void prepare_releases(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
+  Result<Arrival> wait_by(const p2p::cuda::UserStream& user, Deadline until);
+  /// A stream's wait has failed: says why, and begins anew with its tensor.
+  Status resume() noexcept;
+  void want_serving(p2p::StreamArrivals& streams);
+  /// Whether the tensor is released now. Takes the mutex.
+  bool release_by_streams(std::uint64_t sequence) noexcept;
+  /// Whether the tensor is there; nullopt: not yet.
+  std::optional<Status> bring(const p2p::StreamArrivals::Waiting& one) noexcept;
+  Status why_broken() noexcept;
+  void release_what_streams_have_passed(p2p::StreamArrivals& streams) noexcept;
+  /// The progress thread. Takes the mutex. Returns whether something is still to come.
+  bool serve_streams() noexcept;
+  Status named(const Status& status, std::uint64_t wanted) const;
+
   void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
+  /// The progress thread: a word for all that was released.
+  void write_all_credits(const Attachment& attachment) noexcept;
   /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere
   /// store.
   bool may_put_credit_off() const noexcept;
@@ -122,6 +150,8 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   std::uint64_t buffer_ = 0;           ///< of the next arrival
   std::uint64_t received_ = 0;         ///< highest sequence handed to the application
   std::atomic<bool> draining_{false};  ///< an attachment waits for its last tensors to be read
+  std::unique_ptr<p2p::StreamArrivals> streams_made_;
+  std::atomic<p2p::StreamArrivals*> streams_{nullptr};  ///< once they are made
   std::uint64_t reported_silent_ = 0;  ///< came_silently() has told of all up to this one
 };
 

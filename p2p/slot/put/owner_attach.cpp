@@ -151,13 +151,24 @@ void PutOwner::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noe
   credits_.want(released_.all(std::memory_order_seq_cst) + 1);
   os::heavy_barrier();
   // The application's thread may be reporting too: the last to write must have seen the last value.
+  write_all_credits(*attachment);
+}
+
+void PutOwner::write_all_credits(const Attachment& attachment) noexcept {
   std::uint64_t all = 0;
   do {
     all = released_.all(std::memory_order_seq_cst);
-    attachment->peer->channel->put_word(attachment->credit_word, all, p2p::Notify::always);
+    attachment.peer->channel->put_word(attachment.credit_word, all, p2p::Notify::always);
     counters_.credit_writes_on_demand.add(1);
     p2p::full_barrier();  // the word is out before the count is looked at once more
   } while (released_.all(std::memory_order_seq_cst) != all);
+}
+
+void PutOwner::also_needs(std::span<const int> ranks, Needed needed) {
+  // The progress thread reads them where a stream waits.
+  const auto lock =
+      streams_made_ ? std::unique_lock(streams_made_->mutex) : std::unique_lock<std::mutex>();
+  ExposedSlot::also_needs(ranks, needed);
 }
 
 void PutOwner::flow_asked(p2p::Peer& peer, const p2p::FlowQuestionMessage& question) {
@@ -194,7 +205,8 @@ bool PutOwner::gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexc
 }
 
 bool PutOwner::serve() noexcept {
-  return buffers_.gpu() != nullptr && buffers_.gpu()->offer().serve(mesh_);
+  const bool is_asked = buffers_.gpu() != nullptr && buffers_.gpu()->offer().serve(mesh_);
+  return serve_streams() || is_asked;
 }
 
 bool PutOwner::came_silently() noexcept {
@@ -214,6 +226,7 @@ void PutOwner::count_quarantine(bool enters) noexcept {
 }
 
 void PutOwner::abandon() noexcept {
+  end_streams();
   for (const auto& attachment : attachments_) expect_no_more(*attachment);
   const bool written =
       std::any_of(attachments_.begin(), attachments_.end(),

@@ -16,9 +16,17 @@ Status PutOwner::unstage(std::uint64_t wanted, Deadline deadline) noexcept {
   return {};
 }
 
-void PutOwner::begin_unstaging(std::uint64_t wanted) {
+Status PutOwner::staging_refusal() const {
+  return refuse(Code::unreachable, [&] {
+    return ErrorDetail{
+        .message = fmt::format("WEFT_REQUIRE=gdr: the tensor came by way of host memory: {}",
+                               p2p::cuda::reason_of(buffers_.gpu()->offer().way())),
+        .hint = "fix this, or unset WEFT_REQUIRE to take what there is"};
+  });
+}
+
+void PutOwner::begin_unstaging(std::uint64_t index, std::uint64_t wanted) {
   p2p::GpuArrivals& gpu = *buffers_.gpu();
-  std::uint64_t index = buffer_;
   for (std::uint64_t sequence = wanted; buffers_.sequence_at(index) == sequence; ++sequence) {
     if (!buffers_.came_to_gpu(index, sequence))
       gpu.begin(index, sequence, buffers_.tensor(index, sequence));
@@ -38,20 +46,23 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
       detail.sequence_expected = wanted;
     });
   };
-  if (local_.require_gdr)
-    return named(refuse(Code::unreachable, [&] {
-      return ErrorDetail{
-          .message = fmt::format("WEFT_REQUIRE=gdr: the tensor came by way of host memory: {}",
-                                 p2p::cuda::reason_of(buffers_.gpu()->offer().way())),
-          .hint = "fix this, or unset WEFT_REQUIRE to take what there is"};
-    }));
+  if (local_.require_gdr) return named(staging_refusal());
+  // The progress thread may copy for a stream that waited for an earlier tensor.
+  const auto locked = [this] {
+    return streams_made_ ? std::unique_lock(streams_made_->mutex) : std::unique_lock<std::mutex>();
+  };
   try {
-    begin_unstaging(wanted);
+    const auto lock = locked();
+    begin_unstaging(buffer_, wanted);
   } catch (...) {
     return named(caught_status());
   }
   const auto outcome = p2p::wait_for_device(
-      local_, [&] { return buffers_.gpu()->poll(buffer_); },
+      local_,
+      [&] {
+        const auto lock = locked();
+        return buffers_.gpu()->poll(buffer_);
+      },
       deadline.resolve(local_.waiter.default_timeout()), [&] { return waits_for(wanted); });
   if (!outcome)
     return named(refuse(Code::timeout, [&] {
@@ -60,6 +71,7 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
                          .hint = "wait again: the copy goes on"};
     }));
   if (!outcome->ok()) return named(*outcome);
+  const auto lock = locked();
   row_.gpu_counters().staged_bytes.add(buffers_.tensor_bytes());
   row_.gpu_counters().device_copies.add(1);
   return {};

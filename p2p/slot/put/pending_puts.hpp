@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "p2p/transport/counters.hpp"
+#include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {
@@ -23,12 +24,15 @@ struct PendingPut {
   std::uint64_t sequence = 0;  ///< dynamic: once it was announced
   Until until = Until::reusable;
   bool more = false;  ///< PutWork::more
+  /// Where on a stream the tensor is ready; null: it is.
+  std::shared_ptr<const cuda::StreamPoint> after{};
   bool cancelled = false;
   Status outcome{};  ///< kept until the place is taken again, kMost puts later
 
   void release_source() noexcept {
     tensor = {};
     parts.clear();
+    after = nullptr;
   }
 };
 

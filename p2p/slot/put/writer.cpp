@@ -233,20 +233,22 @@ bool PutWriter::drain() noexcept {
         return true;
       }
       const bool gone = owner_.gone();
-      const bool credit = !gone && front_has_credit(ticket);
+      const bool is_ready = is_due(front);
+      const bool credit = !gone && is_ready && front_has_credit(ticket);
       if (credit && dynamic()) lending_->take_back(credits_.released());
       Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
                                                  : std::span<const Tensor>(front.parts),
                     .until = front.until,
                     .ticket = ticket,
+                    .after = front.after.get(),
                     .more = front.more};
-      const Status status = credit ? move(moving) : Status{};
+      const Status status = credit && front.outcome.ok() ? move(moving) : front.outcome;
       gate_.leave();
       if (gone || !status.ok()) {
         fail_pending(gone ? peer_failure("put") : status);
         return true;
       }
-      if (moving.full) local_.want_service();  // nothing rings when the queue has room
+      if (moving.full || !is_ready) local_.want_service();  // nothing rings when the queue has room
       if (!credit || moving.full) return false;
       front.sequence = credits_.sent();
       if (moving.lent) {

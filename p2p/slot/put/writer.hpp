@@ -22,6 +22,7 @@
 #include "p2p/slot/put/mapped_puts.hpp"
 #include "p2p/slot/put/pending_puts.hpp"
 #include "p2p/slot/put/refused_put.hpp"
+#include "p2p/slot/put/stream_puts.hpp"
 #include "p2p/slot/put/writer_credits.hpp"
 #include "weft/slot.hpp"
 
@@ -62,6 +63,8 @@ class PutWriter final : public RemoteEnd {
   enum class Crowded : std::uint8_t { wait, refuse };
   Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
   Request put(std::span<const Tensor> parts, Until until) noexcept;
+  /// Puts the tensor once what is on the stream is done.
+  Request put_behind(const Tensor& tensor, Stream stream, Until until) noexcept;
   /// Puts only the first elements of the next buffer. For a slot of fixed shape without tails
   /// (Notify::always) whose ends know how much comes. The source is dense. `more`: another put
   /// follows at once, and the two may go together.
@@ -79,6 +82,8 @@ class PutWriter final : public RemoteEnd {
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
   bool put_ended(std::uint64_t ticket) noexcept;
   Status wait_put(std::uint64_t ticket, Deadline deadline) noexcept;
+  /// The stream waits in place of the thread.
+  Status wait_put_on(std::uint64_t ticket, Stream stream, Deadline deadline) noexcept;
   /// `ended`: false when the operation can't be ended and lives on.
   Status cancel_put(std::uint64_t ticket, bool& ended) noexcept;
   /// The event that the put with this ticket waits for.
@@ -104,7 +109,8 @@ class PutWriter final : public RemoteEnd {
   struct Moving {
     std::span<const Tensor> parts;
     Until until = Until::reusable;
-    std::uint64_t ticket = 0;  ///< 0: it has none yet
+    std::uint64_t ticket = 0;                       ///< 0: it has none yet
+    const p2p::cuda::StreamPoint* after = nullptr;  ///< for the copy by a GPU
     bool more = false;
     bool full = false;  ///< answer: the channel takes no more, and took nothing
     p2p::InFlightPut* put_in_flight = nullptr;  ///< answer: it is under way
@@ -143,7 +149,8 @@ class PutWriter final : public RemoteEnd {
   /// Whether the path reads all parts where they lie, of which some are on a GPU.
   bool reached_by_nic(std::span<const Tensor> parts) noexcept;
   /// Begins that for a put unless it has begun.
-  Status begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept;
+  Status begin_staging(std::uint64_t ticket, std::span<const Tensor> parts,
+                       const p2p::cuda::StreamPoint* after) noexcept;
   /// The same for the put behind the first one, if that comes from a GPU too.
   void stage_ahead(std::uint64_t ticket) noexcept;
   /// Finds out why tensors on a GPU are staged; an error where they may not be.
@@ -156,13 +163,29 @@ class PutWriter final : public RemoteEnd {
   p2p::MappedPuts::Way map_by(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
   p2p::cuda::GpuWay prove(Deadline until);
   p2p::cuda::GpuWay ask_whether_seen(std::uint64_t nonce, Deadline until);
-  Status begin_mapped(std::uint64_t ticket, std::span<const Tensor> parts,
-                      std::uint64_t buffer) noexcept;
+  Status begin_mapped(std::uint64_t ticket, std::span<const Tensor> parts, std::uint64_t buffer,
+                      const p2p::cuda::StreamPoint* after) noexcept;
   /// Begins the copy of the put behind the first one, if its buffer is free.
   void map_ahead(std::uint64_t ticket) noexcept;
   /// Copies a put's tensors; once that has ended, `work` is what tells the owner. While it is under
   /// way, is_staging_ is set, and the same call goes on.
   Status copy_mapped(const Moving& moving, p2p::PutWork& work) noexcept;
+
+  // Streams.
+  /// Checks the stream, and makes beforehand what its waits and copies need. Throws Error.
+  p2p::cuda::UserStream prepare_stream(Stream stream, Memory memory);
+  void prepare_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
+  /// Whether no GPU has to pin memory for the put of a tensor in host memory. Throws Error.
+  bool prepare_host_tensor(const p2p::cuda::UserStream& user, const Tensor& tensor);
+  Status wait_for_point(const p2p::cuda::StreamPoint& point) noexcept;
+  /// Why a put failed that a stream waited for, once. Takes the mutex.
+  Status take_stream_failure() noexcept;
+  /// Lets go on the streams whose puts have ended. Takes the mutex. Returns whether some wait.
+  bool serve_streams() noexcept;
+  void end_streams() noexcept;
+  /// Whether the put need not wait for its stream any more, or its copy does that. The mutex.
+  bool is_due(p2p::PendingPut& put) noexcept;
+  Status put_failure(const Status& why) const noexcept;
 
   /// Why a tensor on a GPU can't be put, or ok().
   Status check_gpu_tensors(std::span<const Tensor> parts) const noexcept;
@@ -199,6 +222,8 @@ class PutWriter final : public RemoteEnd {
   /// Whether the first pending put has a buffer to go to.
   bool front_has_credit(std::uint64_t ticket) noexcept;
   void fail_pending(const Status& why) noexcept;
+  bool has_ended_locked(std::uint64_t ticket) noexcept;
+  Status cancel_locked(std::uint64_t ticket, bool& ended) noexcept;
   /// Whether the owner has read a dynamic tensor, or never will.
   bool is_read(std::uint64_t ticket) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
@@ -240,6 +265,9 @@ class PutWriter final : public RemoteEnd {
   std::uint64_t mark_ = 0;  ///< for the line of the put that a GPU has copied
   bool queues_ = false;  ///< every put is pending first: of a dynamic slot, and by copies of a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
+  std::unique_ptr<p2p::StreamPuts> streams_;
+  std::atomic<bool> streams_wait_{false};
+  p2p::OwnedBlock spare_;  ///< to be pinned once no stream waits
   p2p::HeldUp held_up_;
   p2p::FlowCheck flow_check_;
   p2p::UnseenRefusal unseen_;

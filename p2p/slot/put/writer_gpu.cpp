@@ -45,7 +45,7 @@ Request PutWriter::put_or_refuse(const Tensor& tensor, Until until, Crowded crow
 p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
   if (dynamic()) return {local_.data, bytes};
   p2p::OwnedBlock block = pack_ ? std::move(pack_) : in_flight_.take_pack();
-  if (!block) block = p2p::OwnedBlock(local_.staging, bytes);
+  if (!block) block = spare_ ? std::move(spare_) : p2p::OwnedBlock(local_.staging, bytes);
   return block;
 }
 
@@ -88,13 +88,22 @@ Status PutWriter::staging_verdict(std::span<const Tensor> parts) noexcept {
                  "fix this, or unset WEFT_REQUIRE to take what there is");
 }
 
-Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> parts) noexcept {
+Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> parts,
+                                const p2p::cuda::StreamPoint* after) noexcept {
   try {
     if (!gpu_sources_) gpu_sources_ = std::make_unique<p2p::GpuSources>(local_);
     if (gpu_sources_->has_begun(ticket)) return {};
     if (Status status = staging_verdict(parts); !status.ok()) return status;
     log_staged(why_staged());
-    gpu_sources_->begin(ticket, parts, make_stage(dynamic() ? parts.front().bytes() : bytes_));
+    const std::size_t bytes = dynamic() ? parts.front().bytes() : bytes_;
+    p2p::OwnedBlock stage = make_stage(bytes);
+    // Its copy would have to pin it.
+    if (streams_ && local_.gpus->any_stream_waits() &&
+        !local_.gpus->is_pinned(stage.block().chunk)) {
+      spare_ = std::move(stage);
+      return {};
+    }
+    gpu_sources_->begin(ticket, parts, std::move(stage), after);
     if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
       local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
                        why);
@@ -112,11 +121,15 @@ void PutWriter::stage_ahead(std::uint64_t ticket) noexcept {
                                        : std::span<const Tensor>(put.parts);
   // A failure is met, and told, when the put's turn has come.
   const bool is_mapped = mapped_ && mapped_->takes(parts);
-  if (!put.cancelled && !is_mapped && p2p::any_on_gpu(parts)) (void)begin_staging(ticket, parts);
+  if (!put.cancelled && !is_mapped && p2p::any_on_gpu(parts) && !reached_by_nic(parts))
+    (void)begin_staging(ticket, parts, put.after.get());
 }
 
 Status PutWriter::stage_from_gpu(const Moving& moving, p2p::OwnedBlock& into) noexcept {
-  if (Status status = begin_staging(moving.ticket, moving.parts); !status.ok()) return status;
+  if (Status status = begin_staging(moving.ticket, moving.parts, moving.after); !status.ok())
+    return status;
+  is_staging_ = !gpu_sources_->has_begun(moving.ticket);
+  if (is_staging_) return {};
   stage_ahead(moving.ticket + 1);
   const auto outcome = gpu_sources_->poll(moving.ticket);
   is_staging_ = !outcome;

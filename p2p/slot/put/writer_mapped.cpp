@@ -135,10 +135,10 @@ void PutWriter::gpu_page_seen(const p2p::GpuPageSeenMessage& message) noexcept {
 }
 
 Status PutWriter::begin_mapped(std::uint64_t ticket, std::span<const Tensor> parts,
-                               std::uint64_t buffer) noexcept {
+                               std::uint64_t buffer, const p2p::cuda::StreamPoint* after) noexcept {
   if (mapped_->has_begun(ticket)) return {};
   try {
-    counters_.bytes_copied.add(mapped_->begin(ticket, parts, buffer));
+    counters_.bytes_copied.add(mapped_->begin(ticket, parts, buffer, after));
     if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
       local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
                        why);
@@ -155,14 +155,17 @@ void PutWriter::map_ahead(std::uint64_t ticket) noexcept {
   const auto parts = put.parts.empty() ? std::span<const Tensor>(&put.tensor, 1)
                                        : std::span<const Tensor>(put.parts);
   // Not before the owner has let go of that buffer too.
-  if (put.cancelled || !mapped_->takes(parts) || !credits_.has_two(credit_word())) return;
+  const bool is_host_late = put.after != nullptr && put.tensor.memory().is_host();
+  if (put.cancelled || is_host_late || !mapped_->takes(parts) || !credits_.has_two(credit_word()))
+    return;
   const std::uint64_t next = target_.index + 1 == spec_.depth ? 0 : target_.index + 1;
   // A failure is met, and told, when the put's turn has come.
-  (void)begin_mapped(ticket, parts, next);
+  (void)begin_mapped(ticket, parts, next, put.after.get());
 }
 
 Status PutWriter::copy_mapped(const Moving& moving, p2p::PutWork& work) noexcept {
-  if (Status status = begin_mapped(moving.ticket, moving.parts, target_.index); !status.ok())
+  if (Status status = begin_mapped(moving.ticket, moving.parts, target_.index, moving.after);
+      !status.ok())
     return status;
   map_ahead(moving.ticket + 1);
   const auto outcome = mapped_->poll(moving.ticket);

@@ -154,6 +154,10 @@ bool PutWriter::is_read(std::uint64_t ticket) noexcept {
 
 Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_.mutex());
+  return cancel_locked(ticket, ended);
+}
+
+Status PutWriter::cancel_locked(std::uint64_t ticket, bool& ended) noexcept {
   const bool is_copied = mapped_ && mapped_->has_begun(ticket);
   if (is_copied) drain();
   if (pending_.done(std::memory_order_relaxed) >= ticket) {
@@ -184,6 +188,7 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
 
 void PutWriter::drop_pending() noexcept {
   RemoteEnd::drop_pending();
+  end_streams();
   unseen_.finish();
   const std::lock_guard lock(pending_.mutex());
   fail_pending(
@@ -210,7 +215,7 @@ bool PutWriter::move_pending() noexcept {
 }
 
 bool PutWriter::serve_pending() noexcept {
-  const bool is_unseen = unseen_.serve();
+  const bool is_unseen = static_cast<int>(unseen_.serve()) + static_cast<int>(serve_streams()) != 0;
   if (pending_.count(std::memory_order_acquire) == 0) return is_unseen;
   const std::lock_guard lock(pending_.mutex());
   const std::uint64_t done = pending_.done(std::memory_order_relaxed);

@@ -36,19 +36,6 @@ void check_ends(const Tensor& from, const Tensor& to) {
   }
 }
 
-/// The number of the GPU that a stream is of.
-int gpu_of_stream(const Driver& driver, void* handle) {
-  Context context = nullptr;
-  Device device = -1;
-  if (driver.stream_context(static_cast<StreamHandle>(handle), &context) != DriverStatus::success ||
-      driver.push_context(context) != DriverStatus::success)
-    refuse_copy(fmt::format("there is no stream {}", fmt::ptr(handle)),
-                "give a stream that this process has created and not destroyed");
-  const DriverStatus status = driver.context_device(&device);
-  (void)driver.pop_context(&context);
-  return status == DriverStatus::success ? device : -1;
-}
-
 /// Yields at first, then sleeps for a short time.
 void pause(int round) {
   constexpr int kYields = 200;
@@ -81,7 +68,7 @@ std::shared_ptr<Gpu> Gpus::gpu_of_copy(const Tensor& from, const Tensor& to, Str
   Memory memory = from.memory().is_gpu() ? from.memory() : to.memory();
   const bool has_handle = !stream.none() && stream.handle() != nullptr;
   if (!has_handle) return gpu(kCopy, memory.is_host() ? Memory::gpu() : memory);
-  const int ordinal = gpu_of_stream(driver(kCopy), stream.handle());
+  const int ordinal = gpu_of_stream(driver(kCopy), kCopy, stream.handle());
   if (memory.is_host()) memory = Memory::gpu(ordinal);
   if (ordinal != memory.ordinal())
     refuse_copy(

@@ -20,7 +20,14 @@ std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
 // Errors are of no use here: the driver may have gone before, with its process.
 Gpu::~Gpu() {
   if (context_ == nullptr || forked()) return;
+  if (words_ != nullptr && driver_.push_context(context_) == DriverStatus::success) {
+    words_.reset();
+    Context popped = nullptr;
+    (void)driver_.pop_context(&popped);
+  }
+  (void)words_.release();  // on purpose: nothing can be said of the streams of a GPU that is lost
   for (const Event event : events_) (void)driver_.destroy_event(event);
+  for (const StreamHandle stream : streams_) (void)driver_.destroy_stream(stream);
   for (const StreamHandle stream : {stream_, stream_to_host_})
     if (stream != nullptr) (void)driver_.destroy_stream(stream);
   (void)driver_.release_context(ordinal_);
@@ -56,6 +63,35 @@ void Gpu::give_back(Event event) noexcept {
     events_.push_back(event);
   else
     (void)driver_.destroy_event(event);
+}
+
+StreamHandle Gpu::take_stream() {
+  const std::lock_guard lock(mutex_);
+  if (!streams_.empty()) {
+    const StreamHandle stream = streams_.back();
+    streams_.pop_back();
+    return stream;
+  }
+  streams_.reserve(streams_.capacity() + 1);  // give_back() must not fail
+  StreamHandle stream = nullptr;
+  check(driver_.create_stream(&stream, kStreamNonBlocking), "use GPU", "cuStreamCreate");
+  return stream;
+}
+
+void Gpu::give_back(StreamHandle stream) noexcept {
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream);
+}
+
+StreamWords& Gpu::words(const char* operation) {
+  const std::lock_guard making(words_mutex_);
+  if (words_ == nullptr) {
+    auto made = std::make_unique<StreamWords>(*this, operation);
+    made->make_events(*this);
+    words_ = std::move(made);
+    words_in_use_.store(words_.get(), std::memory_order_release);
+  }
+  return *words_;
 }
 
 void Gpu::check(DriverStatus status, const char* operation, const char* function) const {

@@ -1,6 +1,7 @@
 // One GPU as weft uses it: its primary context, streams of weft's own, errors that name it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/os/fork_mark.hpp"
 #include "p2p/transport/cuda/api/driver.hpp"
+#include "p2p/transport/cuda/stream_words.hpp"
 #include "weft/device.hpp"
 #include "weft/error.hpp"
 
@@ -50,6 +52,13 @@ class Gpu {
   /// An event for one use, given back by give_back(). Requires a Current.
   Event take_event();
   void give_back(Event event) noexcept;
+  /// A stream for one user at a time, given back by give_back(). Requires a Current. Throws Error.
+  StreamHandle take_stream();
+  void give_back(StreamHandle stream) noexcept;
+  /// Words on which streams wait, made by the first call. Requires a Current. Throws Error.
+  StreamWords& words(const char* operation);
+  /// The same if they have been made; null, else.
+  StreamWords* words_in_use() noexcept { return words_in_use_.load(std::memory_order_acquire); }
 
   /// Throws the error of a call of the driver unless `status` is success: exhausted for lack of
   /// memory, else system. `function`: the call, as NVIDIA names it.
@@ -68,6 +77,10 @@ class Gpu {
   StreamHandle stream_to_host_ = nullptr;
   std::mutex mutex_;
   std::vector<Event> events_;
+  std::vector<StreamHandle> streams_;  ///< that nobody uses
+  std::mutex words_mutex_;
+  std::unique_ptr<StreamWords> words_;
+  std::atomic<StreamWords*> words_in_use_{nullptr};
 };
 
 }  // namespace weft::p2p::cuda

@@ -16,6 +16,7 @@
 #include "p2p/transport/cuda/gpu_direct.hpp"
 #include "p2p/transport/cuda/peer_memory.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
+#include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
 #include "weft/tensor.hpp"
 
@@ -52,14 +53,29 @@ class Gpus {
   /// World::copy.
   void copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline);
 
+  /// A stream of the application's, for a tensor in `memory`, or in host memory for any. Throws
+  /// Error: bad_argument (there is no such stream, it is of another GPU, it captures a graph),
+  /// system.
+  UserStream user_stream(const char* operation, Stream stream, Memory memory);
+  /// Whether no thread of this rank has waited yet where a stream could (launches_block()).
+  bool is_first_such_wait() noexcept { return !has_waited_.exchange(true); }
+  /// Whether a stream waits for this rank's processor: nothing may be pinned then.
+  bool any_stream_waits() const noexcept;
+  /// Pins a chunk for copies, ahead of them. Requires that no stream waits. Throws Error.
+  void pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
+           std::uint32_t chunk);
+  bool is_pinned(std::uint32_t chunk) const { return pins_->is_known(chunk); }
+
   /// The memory with its GPU's number, which a slot's buffers lie in. Throws as arena().
   Memory resolve(const char* operation, Memory memory);
   /// Checks GPU tensors that a call is to move by host memory, where `parts` name no other GPU than
   /// one, are dense and lie where they say. Throws Error(bad_argument), system.
   void check_parts(const char* operation, std::span<const Tensor> parts);
   /// Begins to copy the elements of `parts`, one behind the other, into `block`, host memory of the
-  /// rank's arenas, and holds both. Parts in host memory are copied within the call. Throws Error.
-  DeviceCopy stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block);
+  /// rank's arenas, and holds both. Parts in host memory are copied within the call. `after`: where
+  /// parts on a GPU are ready. Throws Error.
+  DeviceCopy stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block,
+                   const StreamPoint* after = nullptr);
   /// Begins to copy a dense tensor on a GPU to `offset` in such a block, and holds both. Throws
   /// Error.
   DeviceCopy stage(const char* operation, const Tensor& from,
@@ -74,9 +90,10 @@ class Gpus {
   /// Begins to copy the elements of `parts`, one behind the other, into `to`, memory on a GPU of
   /// this process or a peer's that is mapped here, and holds both. Parts in host memory that lie in
   /// none of `arenas` are copied into `block` within the call, which a part of no such kind does
-  /// not need. Throws Error.
+  /// not need. `after`: where parts on a GPU are ready. Throws Error.
   DeviceCopy copy_parts(const char* operation, std::span<const Tensor> parts, const Tensor& to,
-                        std::span<const std::shared_ptr<Arena>> arenas, OwnedBlock block);
+                        std::span<const std::shared_ptr<Arena>> arenas, OwnedBlock block,
+                        const StreamPoint* after = nullptr);
 
   /// Memory of other ranks' GPUs.
   PeerMemory& peers() noexcept { return peers_; }
@@ -116,6 +133,7 @@ class Gpus {
   mutable std::mutex mutex_;
   const Driver* driver_ = nullptr;
   std::atomic<bool> in_use_{false};
+  std::atomic<bool> has_waited_{false};
   std::optional<int> own_;
   std::map<int, std::shared_ptr<Gpu>> gpus_;
   std::map<int, std::shared_ptr<Arena>> arenas_;

@@ -26,6 +26,8 @@ void PinnedChunks::pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Ar
                        std::uint32_t chunk) {
   const std::lock_guard lock(mutex_);
   if (pins_.contains(chunk)) return;
+  // That may wait for all streams. The copy keeps its caller waiting instead, for this once.
+  if (gpu->words_in_use() != nullptr && gpu->words_in_use()->waiting() > 0) return;
   Pin& pin = pins_[chunk] = {gpu, arena, nullptr};
   std::byte* const data = arena->chunk_data(chunk);
   const ScopedRelaxation relaxed(gpu->driver());

@@ -25,6 +25,11 @@ class PinnedChunks {
   /// make their caller wait. Requires a Gpu::Current.
   void pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk);
+  /// Whether that chunk was pinned, or refused.
+  bool is_known(std::uint32_t chunk) {
+    const std::lock_guard lock(mutex_);
+    return pins_.contains(chunk);
+  }
   /// Why some chunk is not pinned; empty: there is none, or that was told before.
   std::string take_refusal();
 

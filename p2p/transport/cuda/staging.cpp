@@ -50,7 +50,8 @@ void Gpus::check_parts(const char* operation, std::span<const Tensor> parts) {
   }
 }
 
-DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block) {
+DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block,
+                       const StreamPoint* after) {
   reap_late_copies();
   std::shared_ptr<Gpu> chosen;
   {
@@ -64,6 +65,8 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
   copy->pinned_by = pins_;
   copy->tensors.assign(parts.begin(), parts.end());
   copy->block = std::move(block);
+  const StreamHandle stream =
+      after == nullptr ? chosen->stream_to_host() : after->hold(chosen, operation);
   std::byte* to = copy->block.data();
   DriverStatus status = DriverStatus::success;
   std::size_t begun = 0;
@@ -71,7 +74,7 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
     if (part.memory().is_gpu()) {
       if (status == DriverStatus::success && part.bytes() != 0) {
         status = chosen->driver().copy(reinterpret_cast<DevicePointer>(to), address_of(part),
-                                       part.bytes(), chosen->stream_to_host());
+                                       part.bytes(), stream);
         if (status == DriverStatus::success) ++begun;
       }
       to += part.bytes();
@@ -82,11 +85,12 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
       to += bytes;
     });
   }
-  return begun_copy(std::move(copy), chosen->stream_to_host(), status, begun);
+  return begun_copy(std::move(copy), stream, status, begun);
 }
 
 DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts, const Tensor& to,
-                            std::span<const std::shared_ptr<Arena>> arenas, OwnedBlock block) {
+                            std::span<const std::shared_ptr<Arena>> arenas, OwnedBlock block,
+                            const StreamPoint* after) {
   reap_late_copies();
   std::shared_ptr<Gpu> chosen;
   {
@@ -100,6 +104,7 @@ DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts
   copy->tensors.assign(parts.begin(), parts.end());
   copy->tensors.push_back(to);
   copy->block = std::move(block);
+  const StreamHandle stream = after == nullptr ? chosen->stream() : after->hold(chosen, operation);
   // The address that the GPU copies from.
   const auto source = [&](const Tensor& part, std::size_t offset) {
     if (part.memory().is_gpu()) return address_of(part);
@@ -123,12 +128,12 @@ DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts
   for (const Tensor& part : parts) {
     if (status == DriverStatus::success && part.bytes() != 0) {
       status = chosen->driver().copy(address_of(to) + offset, source(part, offset), part.bytes(),
-                                     chosen->stream());
+                                     stream);
       if (status == DriverStatus::success) ++begun;
     }
     offset += part.bytes();
   }
-  return begun_copy(std::move(copy), chosen->stream(), status, begun);
+  return begun_copy(std::move(copy), stream, status, begun);
 }
 
 DeviceCopy Gpus::stage(const char* operation, const Tensor& from,

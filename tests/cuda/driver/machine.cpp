@@ -43,6 +43,7 @@ void Machine::set_up(const Options& wanted) {
   twins.clear();
   claimed_ends = 0;
   flushes_ignored = false;
+  forgotten_waits = 0;
   random.seed(options.seed);
 }
 
@@ -148,6 +149,10 @@ class MachineControl final : public Control {
     const std::lock_guard lock(machine().mutex);
     machine().gpus[static_cast<std::size_t>(device)].fault = status;
     machine().changed.notify_all();
+  }
+  void forget_waits(int waits) override {
+    const std::lock_guard lock(machine().mutex);
+    machine().forgotten_waits = waits;
   }
   void claim_ends(int questions) override {
     const std::lock_guard lock(machine().mutex);

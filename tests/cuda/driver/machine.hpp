@@ -125,6 +125,7 @@ class Machine {
   std::map<std::string, Refusal> refusals;
   int claimed_ends = 0;
   bool flushes_ignored = false;
+  int forgotten_waits = 0;
   std::map<std::string, Twin> twins;
   std::map<const void*, std::string> objects;  ///< what is live, for leftovers()
   std::mt19937_64 random;

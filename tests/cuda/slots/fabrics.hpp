@@ -181,9 +181,10 @@ inline EdgeReport edge_of(const World& world, const std::string& slot, Role role
   throw std::runtime_error("the report has no edge for slot " + slot);
 }
 
-/// The ranks' common end of a test, by slots in host memory alone.
-inline void meet(World& world) {
-  const SlotSpec spec{.name = "meeting", .shape = {1}};
+/// A place that both ranks come to, by slots in host memory alone: once for each name, most often
+/// at the end of a test.
+inline void meet(World& world, const std::string& name = "meeting") {
+  const SlotSpec spec{.name = name, .shape = {1}};
   Slot slot = world.expose(spec);
   RemoteSlot remote = world.attach(1 - world.rank(), spec);
   remote.put(world.allocate(DType::f32, {1})).wait().or_throw();

@@ -152,6 +152,51 @@ static void check_slots(weft_world* world, int rank, int size) {
   require(weft_tensor_free(to), "free");
 }
 
+/* Streams wait in place of the thread: here CUDA's default one. */
+static void check_streams(weft_world* world, int rank, int size) {
+  const int64_t dims[1] = {1000};
+  const int own = WEFT_PLACE_OWN_GPU;
+  const weft_slot_spec spec = {"by streams", WEFT_DTYPE_F32, dims, 1, 2};
+  const weft_slot_options options = {.struct_size = sizeof options, .place = &own};
+  weft_tensor *from = new_floats(world, 1000, (float)(rank + 3)), *to = new_floats(world, 1000, 0),
+              *gpu = NULL, *seen = NULL, *arrived = NULL;
+  weft_slot* slot = NULL;
+  weft_remote_slot* remote = NULL;
+  weft_request* request = NULL;
+  weft_arrival* arrival = NULL;
+  void* stream = NULL;
+  const uint32_t* outcome = NULL;
+  require(weft_slot_expose_with(world, &spec, &options, &slot), "expose on the GPU");
+  require(weft_slot_attach(world, (rank + 1) % size, &spec, kSeconds, &remote), "attach");
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, own, &gpu), "allocate");
+  require(weft_tensor_allocate_in(world, WEFT_DTYPE_F32, dims, 1, own, &seen), "allocate");
+  require(weft_world_copy(world, from, gpu, &stream, kSeconds), "copy on a stream");
+  require(weft_put_start_on(remote, gpu, &stream, WEFT_UNTIL_REUSABLE, &request), "put behind it");
+  require(weft_request_wait_on(request, &stream, kSeconds), "the stream waits for the put");
+  require(weft_slot_wait_on(slot, &stream, kSeconds, &arrival), "and for an arrival");
+  require(weft_arrival_outcome(arrival, &outcome), "the word for the GPU");
+  require(weft_arrival_tensor(arrival, &arrived), "the arrival's tensor");
+  require(weft_world_copy(world, arrived, seen, &stream, kSeconds), "copy behind the arrival");
+  require(weft_tensor_free(arrived), "free");
+  /* A put behind the stream has ended once the stream has come by. */
+  require(weft_request_free(request), "free");
+  require(weft_put_start_on(remote, gpu, &stream, WEFT_UNTIL_REUSABLE, &request), "put again");
+  require(weft_request_wait(request, kSeconds), "wait on the thread");
+  expect(outcome == NULL || *outcome == WEFT_CODE_OK, "the tensor came");
+  require(weft_arrival_release_on(arrival, &stream), "release behind the stream");
+  require(weft_world_copy(world, seen, to, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(to), 1000, (float)((rank + size - 1) % size + 3), "with its elements");
+  require(weft_slot_wait(slot, kSeconds, &arrival), "the other put has come too");
+  require(weft_arrival_release_on(arrival, NULL), "NULL is no stream");
+  require(weft_request_free(request), "free");
+  require(weft_remote_slot_close(remote), "close");
+  require(weft_slot_close(slot), "close");
+  require(weft_tensor_free(seen), "free");
+  require(weft_tensor_free(gpu), "free");
+  require(weft_tensor_free(from), "free");
+  require(weft_tensor_free(to), "free");
+}
+
 static void check_collectives(weft_world* world, int rank) {
   const int64_t dims[1] = {100};
   weft_tensor *on_host = new_floats(world, 100, (float)(rank + 1)), *gpu = NULL;
@@ -245,6 +290,7 @@ static void body(weft_world* world, int rank, int size) {
   check_dlpack(world, rank);
   check_queue(world, rank);
   check_slots(world, rank, size);
+  check_streams(world, rank, size);
   check_collectives(world, rank);
   check_published(world, rank, size);
   check_rendezvous(world, rank, size);

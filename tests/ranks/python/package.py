@@ -40,6 +40,8 @@ UNUSED = {
     "weft_table_push_pull": "push and pull", "weft_table_tensors": "the table keeps its specs",
     "weft_table_tensor_at": "the table keeps its specs",
     "weft_tensor_allocate": "weft_tensor_allocate_in", "weft_tensor_wrap_in": "weft_tensor_wrap_queued_in",
+    "weft_arrival_outcome": "no stream waits in Python's calls", "weft_arrival_release_on": "as above",
+    "weft_put_start_on": "as above", "weft_request_wait_on": "as above", "weft_slot_wait_on": "as above",
     "weft_tracer_*": "allocation sites are for engines of C++ and C", "weft_running_node_leave": "as above",
 }
 

@@ -7,6 +7,8 @@ std::vector<HandleCall> calls_of_slots() {
   return {
       {"Slot::spec()", Answer::is_quiet, [](H& h) { return neutral(h.slot.spec().name.empty()); }},
       {"Slot::wait(deadline)", Answer::fails, [](H& h) { return h.slot.wait(at_once()).status(); }},
+      {"Slot::wait_on(stream, deadline)", Answer::fails,
+       [](H& h) { return h.slot.wait_on(Stream::cuda(nullptr), at_once()).status(); }},
       {"Slot::ready()", Answer::is_quiet, [](H& h) { return neutral(!h.slot.ready()); }},
       {"Slot::allocate_with(allocate)", Answer::fails,
        [](H& h) {
@@ -26,6 +28,8 @@ std::vector<HandleCall> calls_of_slots() {
        [](H& h) { return h.remote.put(h.tensor).wait(at_once()); }},
       {"RemoteSlot::put(parts, until)", Answer::fails,
        [](H& h) { return h.remote.put(std::span(&h.tensor, 1)).wait(at_once()); }},
+      {"RemoteSlot::put(tensor, stream, until)", Answer::fails,
+       [](H& h) { return h.remote.put(h.tensor, Stream::cuda(nullptr)).wait(at_once()); }},
       {"RemoteSlot::also_needs(ranks, needed)", Answer::fails,
        [](H& h) {
          h.remote.also_needs({});
@@ -49,9 +53,15 @@ std::vector<HandleCall> calls_of_slots() {
          h.viewed.release();
          return Status();
        }},
+      {"Arrival::release(stream)", Answer::is_quiet,
+       [](H& h) { return h.arrival.release(Stream()); }},
+      {"Arrival::outcome()", Answer::is_quiet,
+       [](H& h) { return neutral(h.arrival.outcome() == nullptr); }},
       {"Request::test()", Answer::is_quiet, [](H& h) { return neutral(h.request.test()); }},
       {"Request::wait(deadline)", Answer::has_ended,
        [](H& h) { return h.request.wait(at_once()); }},
+      {"Request::wait_on(stream, deadline)", Answer::has_ended,
+       [](H& h) { return h.request.wait_on(Stream::cuda(nullptr), at_once()); }},
       {"Request::cancel()", Answer::has_ended, [](H& h) { return h.request.cancel(); }},
       {"PublishedSlot::spec()", Answer::is_quiet,
        [](H& h) { return neutral(h.published.spec().name.empty()); }},

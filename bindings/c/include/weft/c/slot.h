@@ -137,10 +137,17 @@ weft_code weft_put_wait(weft_remote_slot* remote, double timeout_seconds);
  * owner has read it. */
 weft_code weft_put_start(weft_remote_slot* remote, const weft_tensor* const* parts, size_t count,
                          weft_until until, weft_request** request);
+/* Begins to put what the tensor holds when the work that is on the stream is done. What is put on
+ * the stream later may write the tensor only behind weft_request_wait_on. */
+weft_code weft_put_start_on(weft_remote_slot* remote, const weft_tensor* tensor,
+                            void* const* stream, weft_until until, weft_request** request);
 /* `ended` is 1 if the operation has ended, well or not. Never blocks. */
 weft_code weft_request_test(weft_request* request, int* ended);
 /* Waits for the operation's end and returns its code. A timeout leaves it under way. */
 weft_code weft_request_wait(weft_request* request, double timeout_seconds);
+/* The stream waits in place of the thread. If the operation fails or is late, the stream goes on,
+ * and the remote slot's next call with a stream returns why. */
+weft_code weft_request_wait_on(weft_request* request, void* const* stream, double timeout_seconds);
 /* Ends an operation that has not begun to move data: WEFT_CODE_CANCELLED, also from then on. One
  * that has ended is unchanged, and its code is returned. WEFT_CODE_BAD_ARGUMENT if the tensor is on
  * its way already; the request lives on then. */
@@ -150,6 +157,13 @@ weft_code weft_request_free(weft_request* request);
 
 /* Waits for the next tensor, in the order of the puts. */
 weft_code weft_slot_wait(weft_slot* slot, double timeout_seconds, weft_arrival** arrival);
+/* The same where a stream waits in place of the thread (weft_world_copy says how one is given; NULL
+ * is none). The arrival's tensor is there for what is put on the stream later. For slots of fixed
+ * shape on a GPU; of one in host memory the thread waits. If the tensor does not come in time, the
+ * stream goes on, weft_arrival_outcome tells the GPU, and the slot's next wait returns why, and
+ * begins anew with that tensor. */
+weft_code weft_slot_wait_on(weft_slot* slot, void* const* stream, double timeout_seconds,
+                            weft_arrival** arrival);
 /* `ready` is 1 if weft_slot_wait would return at once. */
 weft_code weft_slot_ready(const weft_slot* slot, int* ready);
 /* The tensor's elements in the slot's own memory, readable until the arrival is released. */
@@ -163,6 +177,13 @@ weft_code weft_arrival_sequence(const weft_arrival* arrival, uint64_t* sequence)
 weft_code weft_arrival_tensor(const weft_arrival* arrival, weft_tensor** tensor);
 /* Returns the buffer to the writer and frees the arrival. */
 weft_code weft_arrival_release(weft_arrival* arrival);
+/* The same behind what is on the stream: returns at once. With an error the arrival is still
+ * held. */
+weft_code weft_arrival_release_on(weft_arrival* arrival, void* const* stream);
+/* After weft_slot_wait_on: the word that tells, behind the stream's wait, whether the tensor came:
+ * WEFT_CODE_OK, or else the code. In host memory that all of the process's GPUs reach; valid until
+ * the release. NULL: the call itself has waited. */
+weft_code weft_arrival_outcome(const weft_arrival* arrival, const uint32_t** outcome);
 
 WEFT_C_END
 

@@ -1,0 +1,245 @@
+// Arrivals that streams wait for in place of the thread.
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "p2p/progress/fences.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/slot/put/owner.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+
+using p2p::StreamArrivals;
+
+Status PutOwner::named(const Status& status, std::uint64_t wanted) const {
+  return altered(status, [&](ErrorDetail& detail) {
+    detail.operation = "wait";
+    detail.slot = spec_.name;
+    detail.rank = local_.rank;
+    detail.sequence_expected = wanted;
+    detail.sequence_seen = wanted - 1;
+  });
+}
+
+Result<Arrival> PutOwner::wait_on(Stream stream, Deadline deadline) noexcept {
+  if (stream.none()) return wait(deadline);
+  try {
+    if (dynamic())
+      throw_error(Code::bad_argument, "wait", "no stream waits for the tensors of a dynamic slot",
+                  "wait on the thread: memory is made for each tensor");
+    if (local_.gpus == nullptr)
+      throw_error(Code::bad_argument, "wait", "a stream is given, and this rank has no GPU", "");
+    const auto user = local_.gpus->user_stream("wait", stream, Memory::host());
+    if (buffers_.gpu() == nullptr || p2p::waits_on_thread(local_)) return wait(deadline);
+    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    prepare_streams(user.gpu, until);
+    return wait_by(user, until);
+  } catch (...) {
+    return named(caught_status(), received_ + 1);
+  }
+}
+
+void PutOwner::prepare_streams(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until) {
+  if (streams_made_) return;
+  // Words and pins are made by calls that may wait for all streams.
+  wait_for_streams(local_, "wait", until);
+  const p2p::OwnedBlock& stage = buffers_.gpu()->stage();
+  local_.gpus->pin(gpu, stage.arena(), stage.block().chunk);
+  {
+    const p2p::cuda::Gpu::Current current(*gpu);
+    streams_made_ = std::make_unique<StreamArrivals>(gpu, gpu->words("wait"), spec_.depth);
+  }
+  streams_.store(streams_made_.get(), std::memory_order_release);
+}
+
+Result<Arrival> PutOwner::wait_by(const p2p::cuda::UserStream& user, Deadline until) {
+  StreamArrivals& streams = *streams_made_;
+  const auto is_free = [&] {
+    const std::lock_guard lock(streams.mutex);
+    return streams.waiting.size() < spec_.depth || streams.is_failed();
+  };
+  if (!is_free()) {
+    // Each buffer is waited for already.
+    if (local_.waiter.wait(
+            is_free, [this] { return broken(); }, until,
+            [&] { return waits_for(received_ + 1); }) != p2p::WaitEnd::ready)
+      throw_error(Code::timeout, "wait",
+                  fmt::format("{} tensors are waited for by streams, and none came", spec_.depth),
+                  "is the writer at the same step?");
+  }
+  const std::lock_guard lock(streams.mutex);
+  if (streams.is_failed()) return resume();
+  const std::uint64_t wanted = received_ + 1;
+  const std::uint64_t seen = buffers_.sequence_at(buffer_);
+  if (seen > wanted) return wrong_arrival(wanted, seen);
+  std::uint32_t* const outcome = streams.next_outcome();
+  const bool is_there =
+      seen == wanted && streams.waiting.empty() && buffers_.came_to_gpu(buffer_, wanted);
+  if (!is_there) {
+    StreamArrivals::Waiting one{
+        .sequence = wanted, .buffer = buffer_, .until = until, .outcome = outcome};
+    const p2p::cuda::Gpu::Current current(*user.gpu);
+    one.wait = p2p::cuda::StreamWait(user.gpu, "wait", user.handle);
+    streams.waiting.push_back(std::move(one));
+    want_serving(streams);
+  }
+  received_ = wanted;
+  const Tensor& tensor = buffers_.tensor(buffer_, wanted);
+  pass_buffer();
+  counters_.transfers.add(1);
+  counters_.bytes_moved.add(buffers_.tensor_bytes());
+  held_.handed_out();
+  return SlotAccess::received(*this, tensor, wanted, outcome);
+}
+
+Status PutOwner::resume() noexcept {
+  auto [why, from] = streams_made_->take_failure();
+  received_ = from.sequence - 1;
+  buffer_ = from.buffer;
+  return std::move(why);
+}
+
+void PutOwner::want_serving(StreamArrivals& streams) {
+  if (std::exchange(streams.is_served, true)) return;
+  wants_serving_.store(true, std::memory_order_release);
+  local_.want_service();
+}
+
+Status PutOwner::release_behind(std::uint64_t sequence, Stream stream) noexcept {
+  try {
+    if (dynamic() || local_.gpus == nullptr)
+      throw_error(Code::bad_argument, "release",
+                  dynamic() ? "no stream releases the tensors of a dynamic slot"
+                            : "a stream is given, and this rank has no GPU",
+                  "release it on the thread");
+    const auto user = local_.gpus->user_stream("release", stream, Memory::host());
+    prepare_releases(user.gpu);
+    StreamArrivals& streams = *streams_made_;
+    auto point = std::make_unique<p2p::cuda::StreamPoint>(user, "release", nullptr);
+    const std::lock_guard lock(streams.mutex);
+    if (streams.forget_void(sequence)) return {};
+    streams.releasing.push_back({sequence, std::move(point)});
+    want_serving(streams);
+    return {};
+  } catch (...) {
+    return altered(caught_status(), [&](ErrorDetail& detail) { detail.slot = spec_.name; });
+  }
+}
+
+void PutOwner::prepare_releases(const std::shared_ptr<p2p::cuda::Gpu>& gpu) {
+  if (buffers_.gpu() != nullptr)
+    return prepare_streams(gpu, Deadline().resolve(local_.waiter.default_timeout()));
+  if (streams_made_) return;
+  wait_for_streams(local_, "release", Deadline().resolve(local_.waiter.default_timeout()));
+  const p2p::cuda::Gpu::Current current(*gpu);
+  streams_made_ = std::make_unique<StreamArrivals>(gpu, gpu->words("release"), spec_.depth);
+  streams_.store(streams_made_.get(), std::memory_order_release);
+}
+
+bool PutOwner::release_by_streams(std::uint64_t sequence) noexcept {
+  StreamArrivals& streams = *streams_made_;
+  const std::lock_guard lock(streams.mutex);
+  if (streams.forget_void(sequence)) return false;
+  if (streams.is_awaited(sequence)) {
+    try {
+      streams.releasing.push_back({sequence, nullptr});
+      want_serving(streams);
+    } catch (...) {
+      local_.log->error(Subsystem::slot, "no memory to release a tensor of slot \"{}\"",
+                        spec_.name);
+    }
+    return false;
+  }
+  released_.release(sequence, p2p::ReleasedTensors::kAnyReceived);
+  return true;
+}
+
+std::optional<Status> PutOwner::bring(const StreamArrivals::Waiting& one) noexcept {
+  if (buffers_.sequence_at(one.buffer) < one.sequence) return std::nullopt;
+  if (buffers_.came_to_gpu(one.buffer, one.sequence)) return Status{};
+  try {
+    if (local_.require_gdr) return staging_refusal();
+    begin_unstaging(one.buffer, one.sequence);
+  } catch (...) {
+    return caught_status();
+  }
+  auto outcome = buffers_.gpu()->poll(one.buffer);
+  if (!outcome || !outcome->ok()) return outcome;
+  row_.gpu_counters().staged_bytes.add(buffers_.tensor_bytes());
+  row_.gpu_counters().device_copies.add(1);
+  return outcome;
+}
+
+Status PutOwner::why_broken() noexcept {
+  if (refused_.is_kept()) return refused_.take();
+  Status status = needs_.status();
+  const int writer = last_writer_.load(std::memory_order_acquire);
+  return status.ok() && writer >= 0 ? mesh_.peer_status(writer) : status;
+}
+
+bool PutOwner::serve_streams() noexcept {
+  StreamArrivals* const streams = streams_.load(std::memory_order_acquire);
+  if (streams == nullptr) return false;
+  const std::lock_guard lock(streams->mutex);
+  const auto fail = [&](std::size_t kept, const Status& why) {
+    streams->fail(kept, named(why, streams->waiting[kept].sequence));
+    local_.ring();
+  };
+  while (!streams->waiting.empty()) {
+    StreamArrivals::Waiting& first = streams->waiting.front();
+    const auto outcome = bring(first);
+    if (!outcome) break;
+    if (!outcome->ok()) {
+      fail(0, *outcome);
+      break;
+    }
+    first.wait.end();
+    streams->waiting.pop_front();
+    local_.ring();
+  }
+  if (!streams->waiting.empty() && broken() &&
+      buffers_.sequence_at(streams->waiting.front().buffer) < streams->waiting.front().sequence) {
+    if (const Status why = why_broken(); !why.ok()) fail(0, why);
+  }
+  for (std::size_t i = 0; i < streams->waiting.size(); ++i)
+    if (streams->waiting[i].until.passed()) {
+      fail(i, refuse(Code::timeout, [&] {
+             return ErrorDetail{.message = "a stream waited for a tensor that did not come",
+                                .hint =
+                                    "is the writer at the same step? a longer deadline: "
+                                    "WEFT_TIMEOUT",
+                                .peer = last_writer_.load(std::memory_order_acquire)};
+           }));
+      break;
+    }
+  release_what_streams_have_passed(*streams);
+  streams->is_served = !streams->waiting.empty() || !streams->releasing.empty();
+  return streams->is_served;
+}
+
+void PutOwner::release_what_streams_have_passed(StreamArrivals& streams) noexcept {
+  const auto passed = std::erase_if(streams.releasing, [&](const StreamArrivals::Releasing& one) {
+    if (streams.is_awaited(one.sequence) || (one.after != nullptr && !one.after->poll()))
+      return false;
+    released_.release(one.sequence, p2p::ReleasedTensors::kAnyReceived);
+    return true;
+  });
+  Attachment* const attachment = writer_.load(std::memory_order_acquire);
+  if (passed == 0 || closed_ || !credits_.kept() || attachment == nullptr ||
+      !attachment->gate.enter())
+    return;
+  write_all_credits(*attachment);
+  attachment->gate.leave();
+}
+
+void PutOwner::end_streams() noexcept {
+  StreamArrivals* const streams = streams_.load(std::memory_order_acquire);
+  if (streams == nullptr) return;
+  const std::lock_guard lock(streams->mutex);
+  if (!streams->waiting.empty())
+    streams->fail(0,
+                  failure(Code::closed, "wait", "the slot was closed before the tensor came", ""));
+  streams->releasing.clear();
+}
+
+}  // namespace weft::detail

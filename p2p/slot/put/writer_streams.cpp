@@ -1,0 +1,179 @@
+// Puts behind the work of a stream, and streams that wait for the ends of puts.
+#include "base/fail.hpp"
+#include "base/tensor_checks.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/slot/put/writer.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+
+Status PutWriter::put_failure(const Status& why) const noexcept {
+  return failure(why.code(), "put", why.detail().message, why.detail().hint);
+}
+
+Status PutWriter::take_stream_failure() noexcept {
+  const std::lock_guard lock(pending_.mutex());
+  return streams_ ? std::exchange(streams_->failure, {}) : Status{};
+}
+
+p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
+  if (local_.gpus == nullptr)
+    throw_error(Code::bad_argument, "put", "a stream is given, and this rank has no GPU", "");
+  auto user = local_.gpus->user_stream("put", stream, memory);
+  if (streams_) {
+    if (memory.is_gpu()) prepare_copies(user.gpu);
+    return user;
+  }
+  const Deadline until = Deadline().resolve(local_.waiter.default_timeout());
+  p2p::wait_for_streams(local_, "put", until);
+  {
+    const p2p::cuda::Gpu::Current current(*user.gpu);
+    (void)user.gpu->words("put");
+  }
+  auto made = std::make_unique<p2p::StreamPuts>();
+  const std::lock_guard lock(pending_.mutex());
+  // Room for what may have to be staged: later there may be streams that wait.
+  if (!pack_) pack_ = p2p::OwnedBlock(local_.staging, bytes_);
+  local_.gpus->pin(user.gpu, pack_.arena(), pack_.block().chunk);
+  streams_ = std::move(made);
+  prepare_copies(user.gpu);
+  return user;
+}
+
+void PutWriter::prepare_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu) {
+  const p2p::cuda::Gpu::Current current(*gpu);
+  (void)streams_->own->of(gpu);
+}
+
+bool PutWriter::prepare_host_tensor(const p2p::cuda::UserStream& user, const Tensor& tensor) {
+  if (!mapped_ || !is_mapped_.load(std::memory_order_relaxed)) return true;
+  const auto& arena = tensor.arena() == local_.data.get() ? local_.data : local_.published;
+  if (tensor.arena() != arena.get()) return false;
+  const auto at = arena->locate(tensor.data(), tensor.extent());
+  if (!at || !tensor.dense()) return false;
+  if (local_.gpus->is_pinned(at->chunk)) return true;
+  p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
+  local_.gpus->pin(user.gpu, arena, at->chunk);
+  return true;
+}
+
+Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) noexcept {
+  Request request;
+  if (stream.none()) return put(tensor, until);
+  if (over()) [[unlikely]] {
+    SlotAccess::outcome(request) = refusal("put");
+    return request;
+  }
+  const bool same_shape =
+      dynamic() ? tensor.shape().dims() == spec_.shape.dims() : tensor.shape() == spec_.shape;
+  const bool fits = same_shape && tensor.dtype() == spec_.dtype && !lacks_memory(tensor);
+  Status status = fits ? check_gpu_tensors(std::span(&tensor, 1)) : refuse_tensor(tensor);
+  if (status.ok()) status = take_stream_failure();
+  try {
+    if (status.ok()) {
+      if (dynamic())
+        throw_error(Code::bad_argument, "put", "the slot is dynamic, and a stream is given",
+                    "put behind streams into slots of fixed shape");
+      const auto user = prepare_stream(stream, tensor.memory());
+      auto point = std::make_shared<p2p::cuda::StreamPoint>(user, "put", streams_->own);
+      if (tensor.memory().is_host() && !prepare_host_tensor(user, tensor)) {
+        // A GPU takes it from a packed copy, which is made once it is written.
+        status = wait_for_point(*point);
+        if (status.ok()) return put(tensor, until);
+      } else {
+        return enqueue({.tensor = tensor, .until = until, .after = std::move(point)},
+                       Crowded::wait);
+      }
+    }
+  } catch (...) {
+    status = put_failure(caught_status());
+  }
+  end_refused(request, status);
+  return request;
+}
+
+Status PutWriter::wait_for_point(const p2p::cuda::StreamPoint& point) noexcept {
+  const auto outcome = p2p::wait_for_device(
+      local_, [&] { return point.poll(); }, Deadline().resolve(local_.waiter.default_timeout()),
+      [&] { return about(stats::Operation::put, credits_.sent() + 1); });
+  if (outcome) return outcome->ok() ? *outcome : put_failure(*outcome);
+  return failure(Code::timeout, "put", "the stream has not come to the put within its time", "");
+}
+
+bool PutWriter::is_due(p2p::PendingPut& put) noexcept {
+  if (!put.after) return true;
+  // A GPU's copy waits for itself, a NIC and the processor do not.
+  const bool is_copied =
+      put.tensor.memory().is_gpu() && (is_mapped_.load(std::memory_order_relaxed) ||
+                                       !reached_by_nic(std::span<const Tensor>(&put.tensor, 1)));
+  if (is_copied) return true;
+  const auto passed = put.after->poll();
+  if (!passed) return false;
+  put.after = nullptr;
+  if (!passed->ok()) put.outcome = put_failure(*passed);
+  return true;
+}
+
+Status PutWriter::wait_put_on(std::uint64_t ticket, Stream stream, Deadline deadline) noexcept {
+  if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+  if (dynamic() || put_ended(ticket)) return wait_put(ticket, deadline);
+  try {
+    const auto user = prepare_stream(stream, Memory::host());
+    if (p2p::waits_on_thread(local_)) return wait_put(ticket, deadline);
+    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    {
+      const std::lock_guard lock(pending_.mutex());
+      streams_->waiting.reserve(streams_->waiting.size() + 1);
+      const p2p::cuda::Gpu::Current current(*user.gpu);
+      streams_->waiting.push_back(
+          {ticket, until, p2p::cuda::StreamWait(user.gpu, "put", user.handle)});
+    }
+    streams_wait_.store(true, std::memory_order_release);
+    local_.want_service();
+    return {};
+  } catch (...) {
+    return put_failure(caught_status());
+  }
+}
+
+bool PutWriter::serve_streams() noexcept {
+  if (!streams_wait_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard lock(pending_.mutex());
+  drain();
+  std::erase_if(streams_->waiting, [this](p2p::StreamPuts::Waiting& one) {
+    bool is_over = has_ended_locked(one.ticket);
+    Status outcome = is_over ? outcome_of(one.ticket) : Status{};
+    if (!is_over && one.until.passed()) {
+      outcome = failure(Code::timeout, "put", "a stream waited for a put that did not end in time",
+                        "is the owner at the same step? a longer deadline: WEFT_TIMEOUT");
+      bool ended = true;
+      const Status cancelled = cancel_locked(one.ticket, ended);
+      if (ended && cancelled.code() == Code::cancelled) pending_.at(one.ticket).outcome = cancelled;
+      is_over = true;
+    }
+    if (!outcome.ok()) {
+      look_at(outcome);
+      if (streams_->failure.ok()) streams_->failure = outcome;
+    }
+    if (is_over) one.wait.end();
+    return is_over;
+  });
+  const bool any = !streams_->waiting.empty();
+  streams_wait_.store(any, std::memory_order_release);
+  if (any) local_.progress.turn_soon();
+  return any;
+}
+
+bool PutWriter::has_ended_locked(std::uint64_t ticket) noexcept {
+  if (pending_.done(std::memory_order_relaxed) < ticket) return false;
+  in_flight_.poll(*owner_.channel);
+  return !in_flight_.holds_up(ticket);
+}
+
+void PutWriter::end_streams() noexcept {
+  if (!streams_) return;
+  const std::lock_guard lock(pending_.mutex());
+  streams_->waiting.clear();
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,95 @@
+// Words on which streams wait for the processor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "p2p/transport/cuda/api/driver.hpp"
+
+namespace weft::p2p::cuda {
+
+class Gpu;
+
+/// A page of words in host memory that is pinned for all GPUs, made once: nothing may be pinned
+/// while a stream waits. The value of a word that streams wait on only rises, so it serves again at
+/// once, whether or not the stream has gone on. The words of take(), whose values are their
+/// owner's, are others. Thread-safe.
+class StreamWords {
+ public:
+  static constexpr std::uint32_t kCount = 8192;   ///< for streams to wait on
+  static constexpr std::uint32_t kTaken = 16384;  ///< for take(), behind them
+
+  /// Requires a Gpu::Current. Throws Error.
+  StreamWords(Gpu& gpu, const char* operation);
+  /// So that none is made while a stream waits. Requires a Gpu::Current. Throws Error.
+  void make_events(Gpu& gpu);
+  StreamWords(const StreamWords&) = delete;
+  StreamWords& operator=(const StreamWords&) = delete;
+  /// Requires a Gpu::Current, and that no stream waits. A stream that has not noticed yet keeps the
+  /// page.
+  ~StreamWords();
+
+  struct Word {
+    std::uint32_t index = 0;
+    std::uint32_t value = 0;  ///< with which its stream goes on
+  };
+  /// Makes a stream wait on a word that is not in use. Requires a Gpu::Current. Throws Error.
+  Word begin_wait(Gpu& gpu, const char* operation, StreamHandle stream);
+  /// The stream goes on, behind all that this thread has written.
+  void end_wait(Word word) noexcept;
+  /// Streams that wait.
+  int waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
+
+  /// Words that no stream waits on, for GPUs to read. Throws Error(exhausted).
+  std::vector<std::uint32_t> take(const char* operation, std::size_t count);
+  void give_back(const std::vector<std::uint32_t>& indices) noexcept;
+  std::uint32_t* at(std::uint32_t index) noexcept { return &words_[index]; }
+
+ private:
+  void store(std::uint32_t index, std::uint32_t value) noexcept;
+  bool all_have_passed() noexcept;
+
+  const Driver& driver_;
+  std::uint32_t* words_ = nullptr;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> not_taken_;
+  std::vector<std::uint32_t> values_;
+  std::vector<Event> events_;  ///< behind a word's last wait; null: there was none
+  std::atomic<int> waiting_{0};
+};
+
+/// A stream that waits until this object says so, or goes. A value that moves; one thread at a
+/// time.
+class StreamWait {
+ public:
+  StreamWait() noexcept = default;
+  /// As StreamWords::begin_wait.
+  StreamWait(std::shared_ptr<Gpu> gpu, const char* operation, StreamHandle stream);
+  StreamWait(StreamWait&& other) noexcept
+      : gpu_(std::move(other.gpu_)), word_(std::exchange(other.word_, {})) {}
+  StreamWait& operator=(StreamWait&& other) noexcept {
+    end();
+    gpu_ = std::move(other.gpu_);
+    word_ = other.word_;
+    return *this;
+  }
+  ~StreamWait() { end(); }
+
+  void end() noexcept;
+
+ private:
+  std::shared_ptr<Gpu> gpu_;
+  StreamWords::Word word_{};
+};
+
+/// Stores to a word that GPUs read.
+inline void tell_gpus(std::uint32_t& word, std::uint32_t value) noexcept {
+  std::atomic_ref<std::uint32_t>(word).store(value, std::memory_order_release);
+}
+
+}  // namespace weft::p2p::cuda

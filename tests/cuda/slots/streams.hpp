@@ -1,0 +1,67 @@
+// Shared by the tests of slots with streams.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/cuda/slots/fabrics.hpp"
+
+namespace weft::tests {
+
+/// Expects a call of weft's to go well.
+#define EXPECT_OK_STATUS(call) EXPECT_EQ((call).text(), ::weft::Status().text())
+
+/// A stream of the application's on one GPU, with host memory that it copies to and from.
+class OwnStream {
+ public:
+  OwnStream(World& world, int gpu, std::size_t count, std::size_t copies)
+      : world_(world),
+        driver_(**load_driver()),
+        own_(driver_, gpu),
+        count_(count),
+        host_(driver_, count * copies) {
+    if (auto* control = stand_in::control()) control->act_for_application(true);
+    EXPECT_OK(driver_.create_stream(&stream_, kStreamNonBlocking));
+    if (auto* control = stand_in::control()) control->act_for_application(false);
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  ~OwnStream() {
+    synchronize();
+    EXPECT_OK(driver_.destroy_stream(stream_));
+  }
+
+  Stream get() const { return Stream::cuda(stream_); }
+  StreamHandle handle() const { return stream_; }
+  /// Waits as an application does, which may.
+  void synchronize() {
+    if (auto* control = stand_in::control()) control->act_for_application(true);
+    EXPECT_OK(driver_.synchronize_stream(stream_));
+    if (auto* control = stand_in::control()) control->act_for_application(false);
+  }
+  /// Fills the tensor with counted(count, first), behind what is on the stream.
+  void fill(std::size_t copy, const Tensor& tensor, float first) {
+    const auto values = counted(count_, first);
+    std::copy(values.begin(), values.end(), &host_[copy * count_]);
+    world_.copy(at(copy), tensor, get());
+  }
+  /// Copies the tensor's elements, as they are when the stream gets there.
+  void read(std::size_t copy, const Tensor& tensor) { world_.copy(tensor, at(copy), get()); }
+  std::vector<float> elements(std::size_t copy) {
+    return {&host_[copy * count_], &host_[copy * count_] + count_};
+  }
+
+ private:
+  Tensor at(std::size_t copy) {
+    return Tensor::wrap(&host_[copy * count_], DType::f32, {static_cast<std::int64_t>(count_)});
+  }
+
+  World& world_;
+  const Driver& driver_;
+  const OwnContext own_;
+  const std::size_t count_;
+  Pinned<float> host_;
+  StreamHandle stream_ = nullptr;
+};
+
+}  // namespace weft::tests
