@@ -10,7 +10,7 @@
 namespace weft::p2p::rendezvous {
 namespace {
 
-/// Of an error's code: it was given to send_error().
+/// Bit of an error's code: it was given to send_error().
 constexpr unsigned kByApplication = 0x80;
 
 struct Head {

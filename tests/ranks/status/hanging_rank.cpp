@@ -161,7 +161,7 @@ void not_fetched(World& world) {
   (void)exchange.serve(Deadline::after(kLong));
 }
 
-/// Nobody adds to the signal.
+/// No rank adds to the signal.
 void signal_not_added(World& world) {
   if (world.rank() == 1) {
     RemoteSignal signal = RemoteSignal::attach(world, 0, "steps");

@@ -145,7 +145,7 @@ TEST(RendezvousBounds, AKeyAndStepIsUsedOnce) {
     if (world.rank() == 0) {
       rendezvous.send(1, "w", 0, tensor).or_throw();
       expect_error(rendezvous.send(1, "w", 0, tensor), Code::bad_argument,
-                   {"key \"w\", step 0", "offered to rank 1 before"});
+                   {"key \"w\", step 0", "offered to rank 1"});
       rendezvous.serve().or_throw();
       meeting.wait();
       expect_error(rendezvous.send(1, "w", 0, tensor), Code::bad_argument, {"before"});
