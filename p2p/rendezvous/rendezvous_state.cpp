@@ -32,7 +32,7 @@ void check_spec(const RendezvousSpec& spec) {
 }
 
 /// An error of the slots that a rendezvous consists of, in words of the rendezvous.
-Error error_of(const Error& error, const RendezvousSpec& spec) {
+Error error_of(const Error& error, const RendezvousSpec& spec, const p2p::Mesh& mesh) {
   ErrorDetail detail = error.detail();
   detail.operation = "open";
   detail.slot = spec.name;
@@ -48,7 +48,8 @@ Error error_of(const Error& error, const RendezvousSpec& spec) {
       detail.hint = "give every rank the same RendezvousSpec::message_bytes";
       break;
     case Code::timeout:
-      detail.message = fmt::format("{} has not opened rendezvous \"{}\"", rank, spec.name);
+      detail.message = fmt::format("{} has not opened rendezvous \"{}\"{}", rank, spec.name,
+                                   mesh.suspicion(detail.peer));
       detail.hint = "every rank opens it, with the same name";
       break;
     default:
@@ -101,7 +102,7 @@ void RendezvousState::meet(Deadline until) try {
   shared.or_throw();
   for (const auto& session : sessions_) session->attach(until);
 } catch (const Error& error) {
-  throw error_of(error, spec_);
+  throw error_of(error, spec_, mesh_);
 }
 
 void RendezvousState::open(Deadline deadline) {
