@@ -7,15 +7,19 @@
 namespace weft {
 namespace {
 
-/// True if `word` stands in `text` between characters that are neither letters nor digits, so that
-/// "rank 1" is not found in "rank 12".
-bool mentions(std::string_view text, std::string_view word) {
+/// Where `word` stands in `text` between characters that are neither letters nor digits, so that
+/// "rank 1" is not found in "rank 12"; npos: nowhere.
+std::size_t find_word(std::string_view text, std::string_view word) {
   const auto is_edge = [text](std::size_t at) {
     return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
   };
   for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1))
-    if ((at == 0 || is_edge(at - 1)) && is_edge(at + word.size())) return true;
-  return false;
+    if ((at == 0 || is_edge(at - 1)) && is_edge(at + word.size())) return at;
+  return text.npos;
+}
+
+bool mentions(std::string_view text, std::string_view word) {
+  return find_word(text, word) != text.npos;
 }
 
 void join(std::string& line, std::string_view separator, std::string_view part) {
@@ -32,8 +36,22 @@ std::string place(const ErrorDetail& detail) {
   if (!detail.slot.empty() && detail.message.find(slot) == std::string::npos) text = "slot " + slot;
   const auto peer = "rank " + std::to_string(detail.peer);
   if (detail.peer >= 0 && !mentions(detail.message, peer)) join(text, " of ", peer);
-  if (!detail.host.empty() && !mentions(detail.message, detail.host))
-    join(text, " ", text.empty() ? "host " + detail.host : "(host " + detail.host + ')');
+  if (!detail.host.empty() && !mentions(detail.message, detail.host)) {
+    if (!text.empty())
+      join(text, " ", "(host " + detail.host + ')');
+    else if (detail.peer < 0)
+      text = "host " + detail.host;
+  }
+  return text;
+}
+
+/// The message. Where it names the peer, it has the peer's host too.
+std::string message_of(const ErrorDetail& detail) {
+  const auto peer = "rank " + std::to_string(detail.peer);
+  std::string text = detail.message;
+  if (detail.peer < 0 || detail.host.empty() || mentions(text, detail.host)) return text;
+  if (const auto at = find_word(text, peer); at != text.npos && place(detail).empty())
+    text.insert(at + peer.size(), " (host " + detail.host + ')');
   return text;
 }
 
@@ -108,7 +126,7 @@ std::string ErrorDetail::text() const {
   std::string line = operation;
   join(line, ": ", name(code));
   join(line, ": ", place(*this));
-  join(line, ": ", message);
+  join(line, ": ", message_of(*this));
   if (sequence_expected != 0 || sequence_seen != 0)
     join(line, ", ",
          "expected " + std::to_string(sequence_expected) + ", seen " +

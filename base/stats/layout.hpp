@@ -191,6 +191,8 @@ enum class Operation : std::uint8_t {
 
 /// Ranks or slots that a wait names besides its peer.
 inline constexpr std::size_t kAwaited = 8;
+/// In `awaited` of wait_any: the other bits are a rank, not the number of a slot.
+inline constexpr std::uint64_t kAwaitedRank = std::uint64_t{1} << 63U;
 
 /// A wait of one of the rank's threads; written when the thread goes to sleep, and again when it
 /// falls asleep once more if it awaits several ranks.
@@ -207,10 +209,12 @@ struct alignas(64) WaitEntry {
   Word bytes;     ///< of the tensor; 0: not known
   Word tag;       ///< of a message
   Word mask;      ///< bits of the tag that count; 0: the wait has no tag, or takes every tag
-  /// The ranks, all of which are needed; for wait_any and a server the numbers of the slots, one of
-  /// which suffices.
+  /// The ranks, all of which are needed; for wait_any and a server the numbers of the slots, or
+  /// ranks with kAwaitedRank, one of which suffices.
   std::array<Word, kAwaited> awaited;
-  WordText<88> text;    ///< the call: "all_reduce(f32[1000], sum)"; of a message: how far it is
+  /// The call: "all_reduce(f32[1000], sum)"; of a message: how far it is; of a slot: what its owner
+  /// holds; of wait_any: the plans and messages; of a signal: its name.
+  WordText<88> text;
   WordText<96> within;  ///< the table's call that waits; empty: none
 };
 static_assert(sizeof(WaitEntry) == 320);

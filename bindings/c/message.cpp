@@ -21,7 +21,14 @@ struct weft_message_request {
 namespace {
 
 weft::Messages messages_of(const char* operation, weft_world* world) {
-  return weft::Messages(given(operation, "world", world).world);
+  weft::World& of = given(operation, "world", world).world;
+  try {
+    return weft::Messages(of);
+  } catch (const weft::Error& error) {
+    weft::ErrorDetail detail = error.detail();
+    detail.operation = operation;
+    throw weft::Error(std::move(detail));
+  }
 }
 
 weft_code tell(const char* operation, const weft::MessageInfo& message, weft_message_info* info) {

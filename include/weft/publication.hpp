@@ -185,8 +185,8 @@ class WEFT_API Reader {
 
   /// The tensor `name` of version(). The reader has two buffers in turn, so the result stays
   /// unchanged during the next pull and until the one after it begins. With receive_into() the
-  /// result is the caller's tensor. Throws Error(bad_argument) for an unknown name, listing the
-  /// known ones.
+  /// result is the caller's tensor. Throws Error(bad_argument) before the first pull, and for an
+  /// unknown name, listing the known ones.
   Tensor tensor(const std::string& name) const;
   ReaderStatistics statistics() const noexcept;
 

@@ -54,8 +54,9 @@ struct RendezvousSpec {
   /// A tensor larger than `max_parked_bytes` is accepted while it is the only parked one.
   std::size_t max_parked_bytes = std::size_t{256} << 20;
   std::uint32_t max_parked = 1024;
-  /// Limit on one receiver's requests for tensors that are not offered yet; further requests fail
-  /// with Code::exhausted.
+  /// Limit, at the sender, on one receiver's requests for tensors that are not offered yet. The
+  /// sender reads requests when it next offers a tensor, or waits in a call: recv() of one beyond
+  /// the limit fails then with Code::exhausted, and its key and step is not received any more.
   std::uint32_t max_parked_requests = 2048;
   std::uint32_t message_bytes = 512;  ///< 256 to 1536
   /// Optimizations of the protocol, which can be disabled to measure their effect.
@@ -182,9 +183,10 @@ class WEFT_API Rendezvous {
   /// leaves the request alive: another recv() of the same key and step resumes it, cancel() ends
   /// it. So does an error of the GPU (system, exhausted): the tensor has arrived, and another
   /// recv() copies it again. Errors: timeout (names key, step and sender), peer_failed, peer_left,
-  /// closed, exhausted, system, bad_argument (also: this key and step are being received or were
-  /// received before), and the code that the sender gave to send_error(): "send_error" is the
-  /// error's operation then, so that a sent timeout differs from the end of `deadline`.
+  /// closed, system, bad_argument (also: this key and step are being received or were
+  /// received before), exhausted (also: more requests than the sender's max_parked_requests), and
+  /// the code that the sender gave to send_error(): "send_error" is the error's operation then, so
+  /// that a sent timeout differs from the end of `deadline`.
   Result<Received> recv(int from, std::string_view key, std::uint64_t step,
                         Deadline deadline = {}) noexcept;
   /// Receives several tensors at once, in as few messages as possible. The results are in the order

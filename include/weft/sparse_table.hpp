@@ -83,8 +83,9 @@ class WEFT_API SparseTable {
   ~SparseTable();
 
   /// Worker: writes the rows of `ids` to `rows`, which holds ids.size() * dim() elements. After a
-  /// timeout the same call resumes, and no other call is accepted. Errors: bad_argument, timeout,
-  /// peer_failed, peer_left, closed, exhausted.
+  /// timeout the same call resumes. Another call is bad_argument then, unless this one has sent
+  /// nothing yet, because it waited for the answers to the last push(). Errors: bad_argument,
+  /// timeout, peer_failed, peer_left, closed, exhausted.
   Status lookup(std::span<const std::uint64_t> ids, std::span<float> rows,
                 Deadline deadline = {}) noexcept;
   /// Worker: pushes one gradient for each of `ids`, laid out as rows are. Both spans may be reused

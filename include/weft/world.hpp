@@ -63,7 +63,8 @@ struct WaitSet {
 ///
 /// In a fork of the process, every call of the world and of objects made from it fails with
 /// Code::forked or returns "nothing ready", and destruction does nothing. Thread-safety: every
-/// member may be called concurrently, except leave() and destruction.
+/// member may be called concurrently, except leave() and destruction: no other thread may be inside
+/// a call of the world, or of an object made from it, whose wait would go on to its own deadline.
 class WEFT_API World {
  public:
   /// Joins the job: by the launcher's PMIx (mpirun, srun --mpi=pmix), by WEFT_ADDR without a
@@ -79,7 +80,9 @@ class WEFT_API World {
   World() noexcept;
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
-  /// Leaves at once, without waiting for other ranks.
+  /// Leaves without waiting for other ranks to leave. Memory of this rank that a NIC or a
+  /// connection still reads is kept until then: usually for microseconds, at most 21 s if the peer
+  /// can't be reached.
   ~World();
 
   /// This rank, from 0.

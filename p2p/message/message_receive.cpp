@@ -253,8 +253,8 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
   if (end == WaitEnd::ready)
     return altered(none, [](ErrorDetail& detail) { detail.operation = "probe"; });
   return failure(Code::timeout, "probe", from,
-                 formatted("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
-                           tag.value, tag.mask, suspicion(from)),
+                 formatted("nothing came from {} ({}){}", source_text(from),
+                           text_or_empty([&] { return text_of(tag); }), suspicion(from)),
                  "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
 }
 

@@ -24,6 +24,9 @@
 
 namespace weft::detail {
 
+/// "tag 9", with the bits that count unless all do. Throws std::bad_alloc.
+std::string text_of(const Tag& tag);
+
 class MessageState final : public p2p::Progressable {
  public:
   static constexpr bool kKeepsSlot = true;

@@ -242,9 +242,15 @@ void ReceiverEnd::on_error(const RequestId& id, const ErrorAnswer& answer) {
     requests_.release(*item, false);
     return;
   }
-  item->failure = session_.failure(
-      answer.code, "send_error", at(*item), std::string(answer.text),
-      formatted("rank {} sent this error; look at its output", session_.peer.rank));
+  item->failure = answer.by_application
+                      ? session_.failure(answer.code, "send_error", at(*item), answer.text,
+                                         formatted("rank {} sent this error; look at its output",
+                                                   session_.peer.rank))
+                      : session_.failure(answer.code, "recv", at(*item), answer.text,
+                                         answer.code == Code::exhausted
+                                             ? "offer earlier, or raise the sender's "
+                                               "RendezvousSpec::max_parked_requests"
+                                             : "");
   item->ended.store(true, std::memory_order_release);
 }
 

@@ -98,10 +98,11 @@ bool RendezvousState::bring_to_gpu(PeerSession& session, std::span<Ticket> ticke
   return all;
 }
 
-void RendezvousState::await_gpu(PeerSession& session, std::span<Ticket> tickets,
-                                Deadline until) noexcept {
+void RendezvousState::await_gpu(PeerSession& session, std::span<const KeyStep> wanted,
+                                std::span<Ticket> tickets, Deadline until) noexcept {
   if (bring_to_gpu(session, tickets)) return;
   hand_over();
+  stats::WaitDetailsRoom details;
   // A tensor that has arrived is there, even if its sender is gone.
   (void)p2p::wait_for_device(
       local_,
@@ -109,10 +110,7 @@ void RendezvousState::await_gpu(PeerSession& session, std::span<Ticket> tickets,
         return bring_to_gpu(session, tickets) ? std::optional<Status>(Status{}) : std::nullopt;
       },
       until,
-      [&] {
-        return stats::WaitAbout{.operation = stats::Operation::rendezvous,
-                                .peer = session.peer().rank};
-      });
+      [&] { return about(details.make(), "copy to a GPU", wanted.front(), session.peer().rank); });
 }
 
 }  // namespace weft::detail

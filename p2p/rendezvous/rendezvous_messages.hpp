@@ -24,6 +24,7 @@ struct RendezvousOnControl {
   MessageType type = kType;
   FixedText<kMaxSharedName + 1> name;
   std::array<std::byte, kMaxRendezvousMessage> bytes{};
+  std::array<std::byte, 2> reserved{};
 };
 static_assert(sizeof(RendezvousOnControl) <= Channel::kMaxMessage);
 

@@ -19,19 +19,43 @@ constexpr std::uint32_t kLeastMessage = 256;
 
 void check_spec(const RendezvousSpec& spec) {
   const auto refuse = [&](const std::string& message, const std::string& hint) {
-    throw Error(ErrorDetail{.code = Code::bad_argument,
-                            .operation = "open",
-                            .message = message,
-                            .hint = hint,
-                            .slot = spec.name.substr(0, p2p::kMaxRendezvousName)});
+    throw Error(ErrorDetail{
+        .code = Code::bad_argument, .operation = "open", .message = message, .hint = hint});
   };
   if (spec.name.empty() || spec.name.size() > p2p::kMaxRendezvousName ||
       spec.name.find('\0') != std::string::npos)
-    refuse(fmt::format("its name has {} bytes", spec.name.size()),
+    refuse(fmt::format("a rendezvous' name of {} bytes", spec.name.size()),
            fmt::format("names are plain text of 1 to {} bytes", p2p::kMaxRendezvousName));
   if (spec.message_bytes < kLeastMessage || spec.message_bytes > p2p::kMaxRendezvousMessage)
-    refuse(fmt::format("its messages have {} bytes", spec.message_bytes),
-           fmt::format("{} to {}", kLeastMessage, p2p::kMaxRendezvousMessage));
+    refuse(fmt::format("message_bytes of rendezvous \"{}\" is {}", spec.name, spec.message_bytes),
+           fmt::format("it goes from {} to {}", kLeastMessage, p2p::kMaxRendezvousMessage));
+}
+
+/// An error of the slots that a rendezvous consists of, in words of the rendezvous.
+Error error_of(const Error& error, const RendezvousSpec& spec, const p2p::Mesh& mesh) {
+  ErrorDetail detail = error.detail();
+  detail.operation = "open";
+  detail.slot = spec.name;
+  const std::string rank = fmt::format("rank {} (host {})", detail.peer, detail.host);
+  switch (detail.code) {
+    case Code::duplicate_name:
+      detail.message = fmt::format("rendezvous \"{}\" is open on this rank already", spec.name);
+      detail.hint = "destroy the former one first, or take another name";
+      break;
+    case Code::mismatch:  // all else is the same on every rank
+      detail.message = fmt::format("{} opens rendezvous \"{}\" with other message_bytes than {}",
+                                   rank, spec.name, spec.message_bytes);
+      detail.hint = "give every rank the same RendezvousSpec::message_bytes";
+      break;
+    case Code::timeout:
+      detail.message = fmt::format("{} has not opened rendezvous \"{}\"{}", rank, spec.name,
+                                   mesh.suspicion(detail.peer));
+      detail.hint = "every rank opens it, with the same name";
+      break;
+    default:
+      detail.message = fmt::format("rendezvous \"{}\": {}", spec.name, detail.message);
+  }
+  return Error(std::move(detail));
 }
 
 /// The spec with its GPU's number.
@@ -68,8 +92,7 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
   });
 }
 
-void RendezvousState::open(Deadline deadline) {
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+void RendezvousState::meet(Deadline until) try {
   for (const auto& session : sessions_) session->expose();
   Status shared;
   local_.progress.run([&] {
@@ -78,6 +101,13 @@ void RendezvousState::open(Deadline deadline) {
   });
   shared.or_throw();
   for (const auto& session : sessions_) session->attach(until);
+} catch (const Error& error) {
+  throw error_of(error, spec_, mesh_);
+}
+
+void RendezvousState::open(Deadline deadline) {
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  meet(until);
   for (const auto& session : sessions_) session->send_hello();
   // Once open() returns, all members have met this rank, so it may even leave.
   const auto missing = [this] {
@@ -85,21 +115,25 @@ void RendezvousState::open(Deadline deadline) {
                         [](const auto& session) { return !session->met(); });
   };
   wait([&] { return missing() == sessions_.end(); }, [&] { return (*missing())->broken(); }, until,
-       [&] { return missing() == sessions_.end() ? -1 : (*missing())->peer().rank; });
+       [&](stats::WaitDetails& details) {
+         const auto late = missing();
+         return about(details, "open", {}, late == sessions_.end() ? -1 : (*late)->peer().rank);
+       });
   if (const auto late = missing(); late != sessions_.end()) {
     const SessionLock lock(**late);
     Status status = (*late)->usable("open", {});
     if (status.ok())
-      status = Status(ErrorDetail{
-          .code = Code::timeout,
-          .operation = "open",
-          .message = fmt::format("rank {} (host {}) has not attached to it{}", (*late)->peer().rank,
-                                 (*late)->peer().host(), mesh_.suspicion((*late)->peer().rank)),
-          .hint = "every rank opens it, with the same name",
-          .rank = local_.rank,
-          .peer = (*late)->peer().rank,
-          .host = (*late)->peer().host(),
-          .slot = spec_.name});
+      status = Status(
+          ErrorDetail{.code = Code::timeout,
+                      .operation = "open",
+                      .message = fmt::format("rank {} (host {}) has not opened rendezvous \"{}\"{}",
+                                             (*late)->peer().rank, (*late)->peer().host(),
+                                             spec_.name, mesh_.suspicion((*late)->peer().rank)),
+                      .hint = "every rank opens it, with the same name",
+                      .rank = local_.rank,
+                      .peer = (*late)->peer().rank,
+                      .host = (*late)->peer().host(),
+                      .slot = spec_.name});
     status.or_throw();
   }
 }
@@ -129,20 +163,30 @@ ErrorDetail RendezvousState::why_refused(const char* operation, int rank, const 
   return detail;
 }
 
-template <typename Ready, typename Broken, typename Whom>
+template <typename Ready, typename Broken, typename Shown>
 void RendezvousState::wait(const Ready& ready, const Broken& broken, Deadline deadline,
-                           const Whom& whom) noexcept {
+                           const Shown& shown) noexcept {
   waiting_.fetch_add(1);
   const auto look = [&] {
     if (ready()) return true;
     poll();
     return ready();
   };
-  const auto about = [&] {
-    return stats::WaitAbout{.operation = stats::Operation::rendezvous, .peer = whom()};
-  };
-  (void)local_.waiter.wait(look, broken, deadline, about);
+  stats::WaitDetailsRoom room;
+  (void)local_.waiter.wait(look, broken, deadline, [&] { return shown(room.make()); });
   waiting_.fetch_sub(1);
+}
+
+stats::WaitAbout RendezvousState::about(stats::WaitDetails& details, const char* operation,
+                                        const KeyStep& at, int peer) const noexcept {
+  const std::span<char> room = std::span(details.chars).first(details.chars.size() - 1);
+  const auto end =
+      at.key.empty()
+          ? fmt::format_to_n(room.data(), room.size(), "{} of \"{}\"", operation, spec_.name)
+          : fmt::format_to_n(room.data(), room.size(), "{} of \"{}\", step {}, in \"{}\"",
+                             operation, at.key, at.step, spec_.name);
+  *end.out = '\0';
+  return {.operation = stats::Operation::rendezvous, .peer = peer, .details = &details};
 }
 
 void RendezvousState::hand_over() noexcept {
@@ -179,8 +223,17 @@ void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::sp
                                                 [](const Ticket& ticket) { return ticket.done(); });
   };
   wait(
-      all_done, [&] { return session.broken(); }, until, [from] { return from; });
-  if (spec_.memory.is_gpu()) await_gpu(session, tickets, until);
+      all_done, [&] { return session.broken(); }, until,
+      [&](stats::WaitDetails& details) {
+        const auto late = std::find_if(tickets.begin(), tickets.end(),
+                                       [](const Ticket& ticket) { return !ticket.done(); });
+        const KeyStep none;
+        return about(
+            details, "recv",
+            late == tickets.end() ? none : wanted[static_cast<std::size_t>(late - tickets.begin())],
+            from);
+      });
+  if (spec_.memory.is_gpu()) await_gpu(session, wanted, tickets, until);
 }
 
 Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline deadline) noexcept {

@@ -70,14 +70,16 @@ class RendezvousState {
   void report(std::vector<EdgeReport>& edges) const;
 
  private:
+  /// Exposes and attaches what the sessions consist of.
+  void meet(Deadline until);
   bool is_source_for(const p2p::Peer& peer, const Tensor& tensor) const noexcept;
   // By way of host memory (rendezvous_gpu.cpp).
   Status send_from_gpu(int to, const KeyStep& at, const Tensor& tensor, Deadline until) noexcept;
   /// Brings the tensors that have arrived to the GPU of the spec. True if none is on its way there.
   bool bring_to_gpu(PeerSession& session, std::span<p2p::rendezvous::Ticket> tickets) noexcept;
   /// The same until all are there, but not beyond the deadline.
-  void await_gpu(PeerSession& session, std::span<p2p::rendezvous::Ticket> tickets,
-                 Deadline until) noexcept;
+  void await_gpu(PeerSession& session, std::span<const KeyStep> wanted,
+                 std::span<p2p::rendezvous::Ticket> tickets, Deadline until) noexcept;
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
   /// Throws std::bad_alloc.
   ErrorDetail why_refused(const char* operation, int rank, const KeyStep& at) const;
@@ -89,9 +91,15 @@ class RendezvousState {
   Status not_fetched(PeerSession& session, const char* operation, std::string_view what);
   void receive(int from, std::span<const KeyStep> wanted,
                std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline);
-  /// `whom` returns the rank waited for, or -1 for several.
-  template <typename Ready, typename Broken, typename Whom>
-  void wait(const Ready& ready, const Broken& broken, Deadline deadline, const Whom& whom) noexcept;
+  /// `shown` fills the details and returns the wait, as tools see it.
+  template <typename Ready, typename Broken, typename Shown>
+  void wait(const Ready& ready, const Broken& broken, Deadline deadline,
+            const Shown& shown) noexcept;
+  /// `peer`: -1: several. `at` may be empty.
+  stats::WaitAbout about(stats::WaitDetails& details, const char* operation, const KeyStep& at,
+                         int peer) const noexcept;
+  /// serve(), which waits for the ranks that have not fetched what was offered to them.
+  stats::WaitAbout about_unfetched(stats::WaitDetails& details) const noexcept;
   /// Called when an application thread leaves: the progress thread does the remaining work.
   void hand_over() noexcept;
 

@@ -137,7 +137,7 @@ void SenderEnd::on_ask(const RequestId& id, const Ask& ask) {
 void SenderEnd::answer(Match match) {
   const Content& content = match.content;
   if (content.error != Code::ok)
-    return answer_error(match.request.id, at(match), content.error, content.error_text);
+    return answer_error(match.request.id, at(match), content.error, content.error_text, true);
   if (match.request.metadata == content.metadata) return move(std::move(match));
   session_.observe(RendezvousMessage::meta_data_response, true, at(match));
   MessageWriter writer(outbox_.draft(), RendezvousMessage::meta_data_response,
@@ -264,10 +264,11 @@ bool SenderEnd::lent(const KeyStep& at) const noexcept {
 }
 
 void SenderEnd::answer_error(const RequestId& id, const KeyStep& at, Code code,
-                             std::string_view text) {
+                             std::string_view text, bool by_application) {
   session_.observe(RendezvousMessage::error_status, true, at);
   MessageWriter writer(outbox_.draft(), RendezvousMessage::error_status, id.group, id.generation);
-  writer.add(ErrorAnswer{.item = id.item, .code = code, .text = text});
+  writer.add(
+      ErrorAnswer{.item = id.item, .code = code, .by_application = by_application, .text = text});
   outbox_.post(writer.finish());
 }
 

@@ -75,7 +75,8 @@ class SenderEnd {
 
  private:
   void answer(Match match);
-  void answer_error(const RequestId& id, const KeyStep& at, Code code, std::string_view text);
+  void answer_error(const RequestId& id, const KeyStep& at, Code code, std::string_view text,
+                    bool by_application = false);
   void move(Match match);
   Status transfer(Match& match);
   std::uint32_t key_of(const Ask& ask);

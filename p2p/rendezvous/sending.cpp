@@ -27,7 +27,7 @@ Status RendezvousState::offer(int to, const KeyStep& at, Content& content, Deadl
   };
   if (!try_offer()) {
     wait([&] { return try_offer(); }, [&] { return session.broken(); }, deadline,
-         [to] { return to; });
+         [&](stats::WaitDetails& details) { return about(details, "send", at, to); });
     if (offered.outcome == OfferTable::Outcome::full && offered.status.ok())
       offered.status = not_fetched(
           session, "send", formatted("no room to park key \"{}\", step {}", at.key, at.step));
@@ -156,10 +156,21 @@ bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   return with(to).sender().lent(at);
 }
 
+stats::WaitAbout RendezvousState::about_unfetched(stats::WaitDetails& details) const noexcept {
+  stats::WaitAbout wait = about(details, "serve", {}, -1);
+  for (const auto& session : sessions_) {
+    const SessionLock lock(*session);
+    if (session->sender().unfetched() != 0 &&
+        !details.await(static_cast<std::uint64_t>(session->peer().rank)))
+      ++wait.more;
+  }
+  return wait;
+}
+
 Status RendezvousState::serve(Deadline deadline) noexcept {
   // Wait for all sessions at once: a broken session drops its offers in its turn.
   wait([this] { return totals_.offered.load() <= 0; }, [] { return false; }, deadline,
-       [] { return -1; });
+       [this](stats::WaitDetails& details) { return about_unfetched(details); });
   hand_over();
   for (const auto& session : sessions_) {
     const SessionLock lock(*session);

@@ -10,6 +10,9 @@
 namespace weft::p2p::rendezvous {
 namespace {
 
+/// Bit of an error's code: it was given to send_error().
+constexpr unsigned kByApplication = 0x80;
+
 struct Head {
   std::uint16_t bytes = 0;  ///< size of the whole message
   std::uint8_t type = 0;
@@ -199,7 +202,8 @@ bool MessageWriter::add(const AskAgain& record) noexcept {
 bool MessageWriter::add(const ErrorAnswer& record) noexcept {
   return this->record([&](Out& out) {
     out.value(item_byte(record.item));
-    out.value(static_cast<std::uint8_t>(record.code));
+    const unsigned origin = record.by_application ? kByApplication : 0;
+    out.value(static_cast<std::uint8_t>(static_cast<unsigned>(record.code) | origin));
     out.text(record.text.substr(0, kMaxErrorText));
   });
 }
@@ -302,9 +306,11 @@ std::optional<ErrorAnswer> MessageReader::error() noexcept {
   return record<ErrorAnswer>(RendezvousMessage::error_status, [](In& in) {
     ErrorAnswer answer;
     answer.item = in.item();
-    const auto code = in.value<std::uint8_t>();
+    const auto word = in.value<std::uint8_t>();
+    const unsigned code = word & ~kByApplication;
+    answer.by_application = (word & kByApplication) != 0;
     answer.text = in.text(kMaxErrorText);
-    if (code == 0 || code > static_cast<std::uint8_t>(Code::partitioned)) in.refuse();
+    if (code == 0 || code > static_cast<unsigned>(Code::partitioned)) in.refuse();
     answer.code = static_cast<Code>(code);
     return answer;
   });

@@ -17,7 +17,7 @@ namespace weft::p2p::rendezvous {
 
 inline constexpr std::size_t kMaxKey = 128;
 inline constexpr std::size_t kMaxErrorText = 128;
-inline constexpr std::uint32_t kProtocol = 2;
+inline constexpr std::uint32_t kProtocol = 3;
 /// The requests of one message form a group: their completion words are adjacent.
 inline constexpr std::uint32_t kGroupItems = 32;
 inline constexpr std::uint32_t kMaxGroups = 4096;
@@ -73,7 +73,8 @@ struct AskAgain {
 struct ErrorAnswer {
   std::uint32_t item = 0;
   Code code = Code::system;
-  std::string_view text;
+  bool by_application = false;  ///< it was given to send_error()
+  std::string_view text{};
 };
 
 struct CancelAsk {

@@ -119,10 +119,16 @@ Result<std::uint64_t> ExposedSignals::wait_at_least(const SignalState& signal, s
                                                     Deadline deadline) const noexcept {
   const auto& word = signal.line().word;
   const auto value = [&word] { return word.load(std::memory_order_acquire); };
+  stats::WaitDetailsRoom details;
   const WaitEnd end = local_.waiter.wait(
       [&] { return value() >= least; }, [&] { return !mesh_.peer_status(signal.needs).ok(); },
       deadline,
-      [&] { return stats::WaitAbout{.operation = stats::Operation::signal, .sequence = least}; });
+      [&] {
+        stats::WaitDetails& made = details.make();
+        made.set_text(signal.name);
+        return stats::WaitAbout{
+            .operation = stats::Operation::signal, .sequence = least, .details = &made};
+      });
   if (end == WaitEnd::ready) return value();
   int peer = -1;
   const Status why =
@@ -137,6 +143,7 @@ Result<std::uint64_t> ExposedSignals::wait_at_least(const SignalState& signal, s
   return altered(hinted_for(deadline, why), [&](ErrorDetail& detail) {
     detail.operation = "wait_at_least";
     detail.slot = signal.name;
+    detail.message = in_signal(signal.name, detail.message);
     if (peer >= 0) detail.peer = peer;
     detail.sequence_expected = least;
     detail.sequence_seen = value();

@@ -19,6 +19,11 @@ SignalLeft left(std::uint64_t signal_id) noexcept {
   return message;
 }
 
+stats::WaitAbout about(const RemoteSignalState& remote, stats::WaitDetails& details) noexcept {
+  details.set_text(remote.name);
+  return {.operation = stats::Operation::signal, .peer = remote.owner.rank, .details = &details};
+}
+
 }  // namespace
 
 Status RemoteSignals::failure(Code code, const char* operation, const RemoteSignalState& remote,
@@ -44,13 +49,14 @@ std::shared_ptr<RemoteSignalState> RemoteSignals::attach(int owner, const std::s
     wanted.name.set(remote->name);
     mesh_.send(remote->owner, wanted);
   });
+  stats::WaitDetailsRoom details;
   const auto answered = [&] {
     if (remote->answer.load(std::memory_order_acquire) == Answer::none) local_.progress.help();
     return remote->answer.load(std::memory_order_acquire) != Answer::none;
   };
   const WaitEnd end = local_.waiter.wait(
       answered, [&] { return peer.gone(); }, deadline,
-      [&] { return stats::WaitAbout{.operation = stats::Operation::signal, .peer = owner}; });
+      [&] { return about(*remote, details.make()); });
   if (end == WaitEnd::ready && remote->answer.load() == Answer::granted) return remote;
   detach(*remote);
   if (end == WaitEnd::broken) gone("attach", *remote).or_throw();
@@ -88,6 +94,7 @@ Status RemoteSignals::gone(const char* operation, const RemoteSignalState& remot
   return altered(peer_status, [&](ErrorDetail& detail) {
     detail.operation = operation;
     detail.slot = remote.name;
+    detail.message = in_signal(remote.name, detail.message);
   });
 }
 
@@ -138,6 +145,7 @@ Result<std::uint64_t> RemoteSignals::act(RemoteSignalState& remote, SignalAct ac
   request.operand = operand;
   request.expected = expected;
   local_.progress.post([this, &owner = remote.owner, request] { mesh_.send(owner, request); });
+  stats::WaitDetailsRoom details;
   const auto answered = [&] {
     if (remote.answered.load(std::memory_order_acquire) >= number) return true;
     local_.progress.help();
@@ -145,9 +153,7 @@ Result<std::uint64_t> RemoteSignals::act(RemoteSignalState& remote, SignalAct ac
   };
   const WaitEnd end = local_.waiter.wait(
       answered, [&] { return remote.owner.gone(); }, deadline,
-      [&] {
-        return stats::WaitAbout{.operation = stats::Operation::signal, .peer = remote.owner.rank};
-      });
+      [&] { return about(remote, details.make()); });
   if (end == WaitEnd::broken) return gone(operation, remote);
   if (end == WaitEnd::timeout)
     return failure(Code::timeout, operation, remote,

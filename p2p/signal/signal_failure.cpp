@@ -9,12 +9,18 @@
 
 namespace weft::p2p {
 
+std::string in_signal(const std::string& name, std::string_view message) {
+  const std::string quoted = fmt::format("\"{}\"", name);
+  if (message.find(quoted) != message.npos) return std::string(message);
+  return fmt::format("signal {}: {}", quoted, message);
+}
+
 Status signal_failure(const LocalRank& local, const Mesh& mesh, Code code, const char* operation,
                       const std::string& name, int peer, std::string_view message,
                       std::string_view hint) noexcept {
   return refuse(code, [&] {
     return ErrorDetail{.operation = operation,
-                       .message = std::string(message),
+                       .message = name.empty() ? std::string(message) : in_signal(name, message),
                        .hint = std::string(hint),
                        .rank = local.rank,
                        .peer = peer,

@@ -10,6 +10,9 @@
 
 namespace weft::p2p {
 
+/// 'signal "steps": ' and the message, unless that names the signal: an error's text would call it
+/// a slot.
+std::string in_signal(const std::string& name, std::string_view message);
 /// `peer`: -1 if no peer is concerned.
 Status signal_failure(const LocalRank& local, const Mesh& mesh, Code code, const char* operation,
                       const std::string& name, int peer, std::string_view message,

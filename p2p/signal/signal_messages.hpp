@@ -1,6 +1,7 @@
 // Control messages about signals: attach, and operations between ranks that share no memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "p2p/slot/attach/slot_messages.hpp"
@@ -15,6 +16,7 @@ struct SignalWanted {
   std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
   FixedText<kMaxSlotName + 1> name;
+  std::array<std::uint8_t, 7> padding{};
 };
 
 struct SignalGranted {

@@ -93,10 +93,16 @@ std::optional<Message> parse(std::span<const std::byte> bytes) noexcept {
   return message;
 }
 
+/// Whether the members of a message fill it. Padding would carry bytes of the sender's stack to the
+/// peer. Specialised for messages with floating-point members.
+template <typename Message>
+inline constexpr bool kHasNoPadding = std::has_unique_object_representations_v<Message>;
+
 /// The bytes of a message as it travels.
 template <typename Message>
 std::span<const std::byte> as_bytes(const Message& message) noexcept {
   static_assert(std::is_trivially_copyable_v<Message>);
+  static_assert(kHasNoPadding<Message>);
   return std::as_bytes(std::span(&message, 1));
 }
 

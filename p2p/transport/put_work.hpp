@@ -11,7 +11,12 @@ namespace weft::p2p {
 
 /// Where something lies in a rank's arenas, in numbers that travel.
 struct MemoryRef {
+  constexpr MemoryRef() noexcept = default;
+  constexpr MemoryRef(std::uint32_t in_chunk, std::uint64_t at, std::uint64_t size) noexcept
+      : chunk(in_chunk), offset(at), bytes(size) {}
+
   std::uint32_t chunk = 0;
+  std::uint32_t reserved = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
@@ -20,6 +25,7 @@ struct MemoryRef {
 struct RemoteMemory {
   std::uint64_t address = 0;
   std::uint32_t key = 0;
+  std::uint32_t reserved = 0;
 };
 
 /// Offset of the sequence word that follows a tensor (PutWork::with_tail), from its first byte.

@@ -55,7 +55,7 @@ Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
 
 Status SparseState::flush(Deadline deadline) noexcept {
   if (Status status = must_work("flush"); !status) return status;
-  return worker_->settle(resolved(world_, deadline));
+  return worker_->settle("flush", resolved(world_, deadline));
 }
 
 std::uint64_t SparseState::version() const noexcept {

@@ -43,9 +43,9 @@ std::uint64_t SparseWorker::version() const noexcept {
 Status SparseWorker::run(const SparseCall& call, Deadline deadline) noexcept {
   if (Status status = check(call); !status) return status;
   try {
-    if (lost_ >= 0) return name_the_lost();
+    if (lost_ >= 0) return name_the_lost(call.operation);
     if (interrupted_.operation[0] == '\0') {
-      if (Status status = settle(deadline); !status)
+      if (Status status = settle(call.operation, deadline); !status)
         return in_words_of_tables(std::move(status), call.operation, table_.table,
                                   table_.slot_name(""), table_.roles);
       begin(call);
@@ -119,9 +119,9 @@ Status SparseWorker::go_on(const SparseCall& call, Deadline deadline) {
   }
 }
 
-Status SparseWorker::settle(Deadline deadline) noexcept {
-  if (lost_ >= 0) return name_the_lost();
-  const SparseCall none;
+Status SparseWorker::settle(const char* operation, Deadline deadline) noexcept {
+  if (lost_ >= 0) return name_the_lost(operation);
+  const SparseCall none{.operation = operation};
   while (is_asked() || (own_ != nullptr && !own_->has_answered(calls_)))
     if (Status status = await_one(none, deadline); !status) return status;
   return {};
@@ -226,7 +226,7 @@ Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
     });
   if (head.lost != 0) {
     lost_ = static_cast<int>(head.lost) - 1;
-    return name_the_lost();
+    return name_the_lost(call.operation);
   }
   servers_[index].version = head.version;
   read_rows(index, answer, call);
@@ -243,11 +243,12 @@ Status SparseWorker::work_as_server(std::size_t worker, Deadline deadline) {
 }
 
 // If the lost worker has died, reports its death.
-Status SparseWorker::name_the_lost() const noexcept {
-  if (Status status = world_.alive({&lost_, 1}); !status) return status;
+Status SparseWorker::name_the_lost(const char* operation) const noexcept {
+  if (Status status = world_.alive({&lost_, 1}); !status)
+    return altered(std::move(status), [&](ErrorDetail& detail) { detail.operation = operation; });
   return refuse(Code::closed, [&] {
     ErrorDetail detail = error_detail(
-        Code::closed, "update",
+        Code::closed, operation,
         fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed", lost_,
                     table_.table, version()),
         "let every worker push equally often");

@@ -36,7 +36,7 @@ class SparseWorker {
   /// request is sent. After a timeout, the same call resumes where this one stopped.
   Status run(const SparseCall& call, Deadline deadline) noexcept;
   /// Waits for the answers to a call without lookup.
-  Status settle(Deadline deadline) noexcept;
+  Status settle(const char* operation, Deadline deadline) noexcept;
 
   std::uint64_t version() const noexcept;
 
@@ -63,7 +63,7 @@ class SparseWorker {
   Status await_one(const SparseCall& call, Deadline deadline);
   Status work_as_server(std::size_t worker, Deadline deadline);
   void read_rows(std::size_t server, const std::byte* answer, const SparseCall& call);
-  Status name_the_lost() const noexcept;
+  Status name_the_lost(const char* operation) const noexcept;
   bool is_asked() const noexcept;
 
   World& world_;

@@ -133,6 +133,11 @@ Roles::Roles(World& world, const Group& of, const Options& options)
     throw_error(Code::bad_argument, kOperation,
                 fmt::format("rank {} is no member of the group", rank),
                 "only members of a group take part");
+  if (members.back() >= world.size())
+    throw_error(Code::bad_argument, kOperation,
+                fmt::format("the group has rank {}, and this world has {} ranks", members.back(),
+                            world.size()),
+                "give a group of the same world");
   const Deployment how = deployment(world, members, options);
   switch (how.kind) {
     case Deployment::Kind::listed:

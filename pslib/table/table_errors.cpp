@@ -49,6 +49,10 @@ ErrorDetail in_words_of_tables(ErrorDetail detail, const char* operation, std::s
   if (detail.message.find("has not come to the next update") != std::string::npos)
     replace_all(detail.hint, "is the owner at the same step?",
                 "an update may wait for another worker's push, of which weft-status tells;");
+  if (std::ranges::find(roles.servers, detail.peer) != roles.servers.end())
+    replace_all(detail.hint, "it ended earlier than this rank expected",
+                "it ended earlier than this rank expected: has a worker closed the table after "
+                "fewer updates? serve() names it");
   replace_all(detail.hint, "does the owner get", "does that rank get");
   replace_all(detail.hint, "is the owner at the same step?", "is it at the same step?");
   const std::string peer = fmt::format("rank {} (", detail.peer);

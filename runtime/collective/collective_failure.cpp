@@ -238,7 +238,9 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
   CollectiveMessage message{.what = CollectiveMessage::What::failed, .group = id_};
   message.code = static_cast<std::uint32_t>(why.code());
   message.peer = why.detail().peer;
-  message.text.set(why.detail().message);
+  const ErrorDetail& detail = why.detail();
+  message.text.set(detail.hint.empty() ? detail.message
+                                       : formatted("{}; {}", detail.message, detail.hint));
   table_.tell(ranks_, message);
 }
 

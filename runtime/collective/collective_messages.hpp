@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/control_message.hpp"
@@ -61,3 +62,18 @@ struct CollectiveMessage {
 static_assert(sizeof(CollectiveMessage) <= p2p::Channel::kMaxMessage);
 
 }  // namespace weft::detail
+
+namespace weft::p2p {
+
+template <>
+inline constexpr bool kHasNoPadding<detail::CollectiveMessage> =
+    std::has_unique_object_representations_v<detail::Signature>&&
+        std::has_unique_object_representations_v<detail::CollectiveRule> &&
+    sizeof(detail::Choices) == detail::Choices::kMostRules * sizeof(detail::CollectiveRule) +
+                                   9 * sizeof(double) &&
+    sizeof(detail::CollectiveMessage) ==
+        8 * sizeof(std::uint32_t) + 3 * sizeof(std::uint64_t) + sizeof(MemoryRef) +
+            sizeof(detail::Signature) + sizeof(detail::CollectiveMessage::absent) +
+            sizeof(detail::Choices) + sizeof(detail::CollectiveMessage::text);
+
+}  // namespace weft::p2p

@@ -169,7 +169,8 @@ stats::WaitAbout CollectiveTable::about_opening(std::uint64_t id, std::span<cons
   try {
     const std::lock_guard lock(mutex_);
     const Group& group = groups_[id];
-    details.set_text(group_text(ranks, group.nth));
+    details.set_text(fmt::format("{} {}", group.purpose == Purpose::split ? "split" : "open",
+                                 group_text(ranks, group.nth)));
     if (group.here->area().bytes == 0)
       about.peer = missing_rank(group);
     else if (opens_by_directory(*group.here))

@@ -75,7 +75,14 @@ SubscriberAcceptor::SubscriberAcceptor(p2p::ProgressThread& thread, Log& log, co
   const std::uint16_t port = acceptor_.listen(ips, setup.address.fixed.port);
   for (const p2p::IpAddress& ip : ips)
     address_ += (address_.empty() ? "" : ",") + p2p::text(ip, port);
-  if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, ips, port);
+  if (setup.address.file.empty()) return;
+  file_ = AddressFile(setup.address.file, ips, port);
+  if (file_.has_replaced_another())
+    log.warn(Subsystem::path,
+             "{}: this publisher's address has replaced another's, which new subscribers do not "
+             "find any more; if that one still runs, give each publisher a file of its own by "
+             "WEFT_SUBSCRIBE_ADDR",
+             setup.address.file);
 }
 
 }  // namespace weft::subscribe

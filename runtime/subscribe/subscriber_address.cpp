@@ -74,6 +74,16 @@ bool is_still(const std::string& path, std::string_view content) noexcept {
   }
 }
 
+/// True if the file at `path` has an address that differs from this content.
+bool has_another(const std::string& path, std::string_view content) noexcept {
+  try {
+    const auto now = os::find_own_file(path, kMost, "publish");
+    return now && !now->empty() && *now != content;
+  } catch (const std::exception&) {
+    return false;  // writing it says what is wrong
+  }
+}
+
 void write_whole(const std::string& path, std::string_view content) {
   const std::filesystem::path named(path);
   const auto parent = named.parent_path();
@@ -105,15 +115,19 @@ AddressFile::AddressFile(std::string path, const std::vector<p2p::IpAddress>& ip
                          std::uint16_t port)
     : path_(std::move(path)) {
   for (const p2p::IpAddress& ip : ips) content_ += p2p::text(ip, port) + '\n';
+  has_replaced_another_ = has_another(path_, content_);
   write_whole(path_, content_);
 }
 
 AddressFile::AddressFile(AddressFile&& other) noexcept
-    : path_(std::exchange(other.path_, {})), content_(std::move(other.content_)) {}
+    : path_(std::exchange(other.path_, {})),
+      content_(std::move(other.content_)),
+      has_replaced_another_(other.has_replaced_another_) {}
 
 AddressFile& AddressFile::operator=(AddressFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(content_, other.content_);
+  std::swap(has_replaced_another_, other.has_replaced_another_);
   return *this;
 }
 

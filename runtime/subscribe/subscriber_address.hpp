@@ -28,7 +28,7 @@ SubscriberAddress parse_subscriber_address(std::string_view text);
 bootstrap::RootConnection::Where look_up(const SubscriberAddress& address);
 
 /// A file with the publisher's address, which exists as long as this object. Replaced atomically,
-/// with mode 0600; removed by the destructor unless another process has replaced it. Move-only.
+/// with mode 0600; removed by the destructor unless another publisher has replaced it. Move-only.
 class AddressFile {
  public:
   AddressFile() noexcept = default;
@@ -38,9 +38,13 @@ class AddressFile {
   AddressFile& operator=(AddressFile&& other) noexcept;
   ~AddressFile();
 
+  /// True if another publisher's address was in the file: of one that still runs, or was killed.
+  bool has_replaced_another() const noexcept { return has_replaced_another_; }
+
  private:
   std::string path_;
   std::string content_;
+  bool has_replaced_another_ = false;
 };
 
 }  // namespace weft::subscribe

@@ -159,7 +159,7 @@ Plan Collectives::plan(const Call& call) {
 
 Plan Collectives::start(const Call& call) {
   require_state(group_, "Collectives", "start");
-  group_->refusal("start").or_throw();
+  group_->refusal(detail::name(call.kind)).or_throw();
   return control_call("start", [&] {
     Plan started = plan(call);
     started.start().or_throw();

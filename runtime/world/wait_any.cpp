@@ -78,6 +78,49 @@ p2p::Awaited awaited_by(const Status& late) {
           .lack = fmt::format("{}: {}", detail.operation, detail.message)};
 }
 
+/// The ends of a wait_any as tools see them: slots by number, others by a text and their ranks.
+class ShownEnds {
+ public:
+  explicit ShownEnds(stats::WaitDetails& details) noexcept : details_(details) {}
+
+  void add_slot(std::uint64_t id) noexcept {
+    if (id != 0 && !details_.await(id)) ++more_;
+  }
+  void add_rank(int rank) noexcept {
+    if (rank >= 0) (void)details_.await(stats::kAwaitedRank | static_cast<std::uint64_t>(rank));
+  }
+  /// A text is shown whole or counted as one more.
+  template <typename... Args>
+  void add_text(fmt::format_string<Args...> format, Args&&... args) noexcept {
+    const std::span<char> room =
+        std::span(details_.chars).first(details_.chars.size() - 1).subspan(used_);
+    const auto separator = fmt::format_to_n(room.data(), room.size(), "{}", used_ == 0 ? "" : ", ");
+    const auto text = fmt::format_to_n(separator.out, room.size() - separator.size, format,
+                                       std::forward<Args>(args)...);
+    const std::size_t size = separator.size + text.size;
+    if (size <= room.size())
+      used_ += size;
+    else
+      ++more_;
+    details_.chars[used_] = '\0';
+  }
+  std::uint16_t more() const noexcept {
+    return static_cast<std::uint16_t>(std::min<std::size_t>(more_, 0xffff));
+  }
+
+ private:
+  stats::WaitDetails& details_;
+  std::size_t used_ = 0;
+  std::size_t more_ = 0;
+};
+
+/// Names the members of a group, if they are so few that a wait has room for them.
+void add_members(ShownEnds& shown, const detail::CollectiveGroup& group, int self) noexcept {
+  if (group.ranks().size() > stats::kAwaited) return;
+  for (const int rank : group.ranks())
+    if (rank != self) shown.add_rank(rank);
+}
+
 /// How long a plan that wants a test goes without one.
 constexpr std::chrono::milliseconds kTestEvery{1};
 
@@ -97,9 +140,9 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
       if (writer == nullptr) return {.slot = "", .lack = "the request has ended"};
       return writer->awaited_put(request.ticket_);
     }
-    std::uint64_t id() const noexcept {
+    void show(ShownEnds& shown) const noexcept {
       detail::PutWriter* const writer = request.living();
-      return writer == nullptr ? 0 : writer->id();
+      if (writer != nullptr) shown.add_slot(writer->id());
     }
   };
   struct Held {
@@ -108,7 +151,7 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return {.slot = "", .lack = "its condition"}; }
-    std::uint64_t id() const noexcept { return 0; }
+    void show(ShownEnds&) const noexcept {}
   };
   // Waiting threads progress plans and messages, and tell by their stages what has ended. A test
   // takes the operation back from these threads, and wakes them.
@@ -119,6 +162,7 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     Plan& plan;
     p2p::SilentWork& untested;
     bool tests;
+    int self;
     bool ready() const noexcept {
       if (!plan.call_->under_way()) return true;
       if (!plan.group_->wants_test(*plan.call_)) return false;
@@ -128,7 +172,12 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return awaited_by(plan.wait(Deadline::at({}))); }
-    std::uint64_t id() const noexcept { return 0; }
+    void show(ShownEnds& shown) const noexcept {
+      std::array<char, 64> call{};
+      plan.call_->task.signature.write(call);
+      shown.add_text("{}, call {}", call.data(), plan.call_->number);
+      add_members(shown, *plan.group_, self);
+    }
   };
   struct Message {
     MessageRequest& message;
@@ -139,7 +188,19 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     bool broken() const noexcept { return false; }
     void before_wait() const noexcept {}
     p2p::Awaited awaited() const { return awaited_by(message.wait(Deadline::at({})).status()); }
-    std::uint64_t id() const noexcept { return 0; }
+    void show(ShownEnds& shown) const noexcept {
+      using Stage = detail::MessageOperation::Stage;
+      const detail::MessageOperation* const one = message.operation_;
+      if (one == nullptr) return;
+      const Stage stage = one->stage;
+      const char* const way =
+          stage == Stage::queued || stage == Stage::offered ? "send to" : "recv from";
+      if (one->peer < 0)
+        shown.add_text("{} any rank, tag {}", way, one->tag.value);
+      else
+        shown.add_text("{} rank {}, tag {}", way, one->peer, one->tag.value);
+      shown.add_rank(one->peer);
+    }
   };
   const WaitSet& set = ends.set;
   const std::size_t first_request = set.slots.size();
@@ -152,7 +213,8 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     if (i < first_request) return act(*set.slots[i]->state_);
     if (i < first_reader) return act(Ended{*set.requests[i - first_request]});
     if (i < first_plan) return act(*set.readers[i - first_reader]->state_);
-    if (i < first_message) return act(Planned{*set.plans[i - first_plan], untested, tests});
+    if (i < first_message)
+      return act(Planned{*set.plans[i - first_plan], untested, tests, local.rank});
     if (i < first_condition) return act(Message{*set.messages[i - first_message]});
     return act(Held{*ends.conditions[i - first_condition]});
   };
@@ -198,10 +260,15 @@ Result<std::size_t> World::wait_any(const detail::AwaitedEnds& ends, Deadline de
     if (about.operation == stats::Operation::step) return about;
     stats::WaitDetails& made = details.make();
     about.details = &made;
+    ShownEnds shown(made);
     for (std::size_t i = 0; i < first_condition; ++i)
-      if (const std::uint64_t slot = with_end(i, [](auto&& one) { return one.id(); });
-          slot != 0 && !made.await(slot) && about.more < 0xffff)
-        ++about.more;
+      with_end(i, [&](auto&& one) {
+        if constexpr (requires { one.show(shown); })
+          one.show(shown);
+        else
+          shown.add_slot(one.id());
+      });
+    about.more = shown.more();
     return about;
   });
   if (end == p2p::WaitEnd::timeout)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy
 
-from .errors import bad_argument
+from .errors import Error, bad_argument
 
 if TYPE_CHECKING:
     from .collective import Collectives
@@ -39,12 +39,26 @@ def _arena(group: Collectives, size: int) -> Any:
     return group._world.array(max(size, 1), "u8")
 
 
+def _packed_or_error(value: Any) -> tuple[Any, Exception | None]:
+    """The error of a value that can't be pickled: its rank tells the others before it raises, so that none waits."""
+    try:
+        return _packed(value), None
+    except Exception as error:
+        return numpy.empty(0, numpy.uint8), error
+
+
+def _not_packed(operation: str, place: int) -> Error:
+    return bad_argument(operation, f"an object of place {place} can't be pickled", "that rank's error says why")
+
+
 def broadcast(group: Collectives, value: Any, root: int, timeout: float | None) -> Any:
     _check_root(group, root)
     size = group._world.array(1, "i64")
-    packed = _packed(value) if group.rank == root else None
-    size[0] = 0 if packed is None else len(packed)
+    packed, error = _packed_or_error(value) if group.rank == root else (None, None)
+    size[0] = 0 if packed is None else -1 if error is not None else len(packed)
     group.broadcast(size, root, timeout)
+    if size[0] < 0:
+        raise _not_packed("broadcast_object", root) if error is None else error
     data = _arena(group, int(size[0]))
     if packed is not None:
         data[:len(packed)] = packed
@@ -54,10 +68,14 @@ def broadcast(group: Collectives, value: Any, root: int, timeout: float | None) 
 
 def gather(group: Collectives, value: Any, root: int, timeout: float | None) -> list[Any] | None:
     _check_root(group, root)
-    packed = _packed(value)
+    packed, error = _packed_or_error(value)
     own, sizes = group._world.array(1, "i64"), group._world.array(group.size, "i64")
-    own[0] = len(packed)
+    own[0] = len(packed) if error is None else -1
     group.all_gather(own, sizes, timeout=timeout)
+    if error is not None:
+        raise error
+    if (sizes < 0).any():
+        raise _not_packed("gather_object", int(sizes.argmin()))
     counts = [int(size) for size in sizes]
     data = _arena(group, len(packed))
     data[:] = packed
@@ -76,12 +94,22 @@ def scatter(group: Collectives, values: Sequence[Any] | None, root: int, timeout
     _check_root(group, root)
     sizes = group._world.array(group.size, "i64")
     packed: list[Any] = []
+    error: Exception | None = None
     # A root that has too few objects tells the others before it raises, so that none waits.
     refused = group.rank == root and (values is None or len(values) != group.size)
     if group.rank == root and values is not None and not refused:
-        packed = [_packed(value) for value in values]
-    sizes[:] = [len(part) for part in packed] if packed else -1
+        for value in values:
+            part, error = _packed_or_error(value)
+            if error is not None:
+                break
+            packed.append(part)
+    if error is not None:
+        sizes[:] = -2
+    else:
+        sizes[:] = [len(part) for part in packed] if packed else -1
     group.broadcast(sizes, root, timeout)
+    if sizes[0] == -2:
+        raise _not_packed("scatter_object", root) if error is None else error
     if sizes[0] < 0:
         have = "none" if values is None else str(len(values))
         raise bad_argument("scatter_object", f"the root has {have if group.rank == root else 'not as many'} objects"

@@ -41,6 +41,7 @@ struct SpecOnWire {
   std::uint8_t dims = 0;
   std::uint8_t writer = 0;
   std::uint8_t flow = 0;
+  std::array<std::uint8_t, 3> reserved{};
   std::uint32_t depth = 0;
   std::uint32_t placement = 0;
   std::array<std::int64_t, Shape::kMaxDims> dim{};
@@ -89,6 +90,7 @@ struct AttachMessage {
 struct AttachedMessage {
   static constexpr MessageType kType = MessageType::attached;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
   std::uint64_t slot_id = 0;
   std::uint64_t attachment_id = 0;
@@ -145,12 +147,14 @@ struct RefusedMessage {
 struct WithdrawMessage {
   static constexpr MessageType kType = MessageType::withdraw;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
 };
 
 struct DetachMessage {
   static constexpr MessageType kType = MessageType::detach;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t slot_id = 0;
   std::uint64_t attachment_id = 0;
   std::uint64_t remote_id = 0;
@@ -159,6 +163,7 @@ struct DetachMessage {
 struct DetachedMessage {
   static constexpr MessageType kType = MessageType::detached;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
 };
 
@@ -166,12 +171,14 @@ struct DetachedMessage {
 struct ClosedMessage {
   static constexpr MessageType kType = MessageType::closed;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
 };
 
 struct ClosedAgreedMessage {
   static constexpr MessageType kType = MessageType::closed_agreed;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t slot_id = 0;
   std::uint64_t attachment_id = 0;
 };
@@ -184,6 +191,7 @@ inline constexpr std::uint32_t kReportsAllUpTo = 2;  ///< buffers
 struct CreditWantedMessage {
   static constexpr MessageType kType = MessageType::credit_wanted;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t slot_id = 0;
   std::uint64_t remote_id = 0;
 };
@@ -194,6 +202,7 @@ struct CreditWantedMessage {
 struct FlowQuestionMessage {
   static constexpr MessageType kType = MessageType::flow_question;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t slot_id = 0;
   std::uint64_t remote_id = 0;
   std::uint64_t ticket = 0;  ///< of the put; the answer repeats it
@@ -202,6 +211,7 @@ struct FlowQuestionMessage {
 struct FlowAnswerMessage {
   static constexpr MessageType kType = MessageType::flow_answer;
   MessageType type = kType;
+  std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
   std::uint64_t ticket = 0;
   std::uint64_t released = 0;  ///< the highest sequence that the owner had let go by then

@@ -36,11 +36,24 @@ bool PutOwner::broken() const noexcept {
   return (writer >= 0 && mesh_.peer(writer).gone()) || !needs_.status().ok();
 }
 
-stats::WaitAbout PutOwner::waits_for(std::uint64_t wanted) const noexcept {
+std::uint64_t PutOwner::first_held() const noexcept {
+  const std::uint64_t released = released_.all(std::memory_order_relaxed);
+  return spec_.flow == Flow::credits && released < received_ ? released + 1 : 0;
+}
+
+stats::WaitAbout PutOwner::waits_for(std::uint64_t wanted,
+                                     stats::WaitDetails& details) const noexcept {
+  if (const std::uint64_t held = first_held(); held != 0) {
+    const auto end = fmt::format_to_n(
+        details.chars.data(), details.chars.size() - 1, "tensor #{} received and not released{}",
+        held, received_ - held + 1 < spec_.depth ? "" : ": no buffer is free");
+    *end.out = '\0';
+  }
   return {.operation = stats::Operation::wait,
           .peer = last_writer_.load(std::memory_order_acquire),
           .slot = id_,
-          .sequence = wanted};
+          .sequence = wanted,
+          .details = &details};
 }
 
 Status PutOwner::await_arrival(std::uint64_t wanted, Deadline deadline) noexcept {
@@ -52,7 +65,8 @@ Status PutOwner::await_arrival(std::uint64_t wanted, Deadline deadline) noexcept
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (!is_pressed && !local_.waiter.comes_at_once(arrived, until.when())) flush_credit();
   const auto broken = [this] { return this->broken(); };
-  const auto about = [&] { return waits_for(wanted); };
+  stats::WaitDetailsRoom details;
+  const auto about = [&] { return waits_for(wanted, details.make()); };
   WaitEnd end = WaitEnd::ready;
   if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
     // The next event is an attach: this thread may as well handle it.
@@ -127,6 +141,9 @@ p2p::Awaited PutOwner::awaited() const {
   else
     awaited.lack = fmt::format("nothing came from rank {} (host {}){}", awaited.peer, awaited.host,
                                mesh_.suspicion(awaited.peer));
+  if (const std::uint64_t held = first_held(); held != 0 && received_ - held + 1 >= spec_.depth)
+    awaited.lack +=
+        fmt::format("; this rank has not released tensor {}, so that no buffer is free", held);
   return awaited;
 }
 

@@ -75,7 +75,10 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// The same for one that has not come yet.
   [[gnu::always_inline]] inline Status await_arrival(std::uint64_t wanted,
                                                      Deadline deadline) noexcept;
-  stats::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
+  stats::WaitAbout waits_for(std::uint64_t wanted, stats::WaitDetails& details) const noexcept;
+  /// The first tensor that the application has received and not released; 0: none, or the writer
+  /// needs no credit.
+  std::uint64_t first_held() const noexcept;
   /// Brings an arrived tensor from its staging buffer to where the slot lies.
   [[gnu::cold]] Status unstage(std::uint64_t wanted, Deadline deadline) noexcept;
   Status unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcept;

@@ -57,13 +57,15 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
   } catch (...) {
     return named(caught_status());
   }
+  stats::WaitDetailsRoom details;
   const auto outcome = p2p::wait_for_device(
       local_,
       [&] {
         const auto lock = locked();
         return buffers_.gpu()->poll(buffer_);
       },
-      deadline.resolve(local_.waiter.default_timeout()), [&] { return waits_for(wanted); });
+      deadline.resolve(local_.waiter.default_timeout()),
+      [&] { return waits_for(wanted, details.make()); });
   if (!outcome)
     return named(refuse(Code::timeout, [&] {
       return ErrorDetail{.message = fmt::format("the tensor has arrived, and {} has not copied it",

@@ -21,15 +21,15 @@ Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   return described(Code::timeout, local_.rank, owner_.rank, [&] {
     const p2p::Awaited awaited = late_put(ticket);
     const bool on_its_way = is_on_its_way(ticket);
-    return altered(
-        failure(Code::timeout, "put", awaited.lack,
-                on_its_way
-                    ? "it stays lent: wait again"
-                    : "is the owner at the same step? the put stays pending; cancel() ends it"),
-        [&](ErrorDetail& detail) {
-          detail.sequence_expected = awaited.sequence;
-          if (!on_its_way) detail.sequence_seen = credits_.released();
-        });
+    const char* const hint =
+        on_its_way ? "it stays lent: wait again"
+        : pending_.at(ticket).sequence != 0
+            ? "does the owner wait for it? it stays lent until the owner has read it"
+            : "is the owner at the same step? the put stays pending; cancel() ends it";
+    return altered(failure(Code::timeout, "put", awaited.lack, hint), [&](ErrorDetail& detail) {
+      detail.sequence_expected = awaited.sequence;
+      if (!on_its_way) detail.sequence_seen = credits_.released();
+    });
   });
 }
 
@@ -54,10 +54,11 @@ p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
     awaited.lack = "its GPU has not copied the tensor into host memory";
     return awaited;
   }
-  awaited.lack = fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
-                             owner_.host(), mesh_.suspicion(owner_.rank));
   // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
   const std::uint64_t announced = pending_.at(ticket).sequence;
+  awaited.lack = fmt::format("rank {} (host {}){} has not {}", owner_.rank, owner_.host(),
+                             mesh_.suspicion(owner_.rank),
+                             announced != 0 ? "read the tensor" : "let go of an earlier tensor");
   const std::uint64_t next = credits_.sent() + 1;
   if (announced != 0 || next > spec_.depth)
     awaited.sequence = announced != 0 ? announced : next - spec_.depth;

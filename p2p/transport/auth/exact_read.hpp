@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 namespace weft::p2p {
 
@@ -41,6 +42,7 @@ class ExactRead {
 bool send_record(int fd, std::span<const std::byte> record) noexcept;
 template <typename Record>
 bool send_record(int fd, const Record& record) noexcept {
+  static_assert(std::has_unique_object_representations_v<Record>);
   return send_record(fd, std::as_bytes(std::span(&record, 1)));
 }
 

@@ -12,6 +12,7 @@
 #include "base/os/fd.hpp"
 #include "p2p/progress/progress_thread.hpp"
 #include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/control_message.hpp"
 #include "p2p/transport/fabric.hpp"
 #include "weft/deadline.hpp"
 
@@ -48,7 +49,7 @@ class Link {
   void send(std::span<const std::byte> message, std::span<const int> descriptors = {});
   template <typename Message>
   void send(const Message& message, std::span<const int> descriptors = {}) {
-    send(std::as_bytes(std::span(&message, 1)), descriptors);
+    send(as_bytes(message), descriptors);
   }
 
   /// Whether this process had no descriptor left for those that came with the latest message.

@@ -35,6 +35,7 @@ struct ConnectMessage {  // connect and accept
   std::uint64_t probe = 0;            ///< address of a word in the sender's process: kProbe
   std::uint32_t reaches = 0;          ///< accept: whether the acceptor has read the connector's
   Proof proof{};                      ///< connect: the connector's
+  std::uint32_t reserved = 0;
 };
 
 struct ReachesMessage {  // the connector's, after accept
@@ -57,6 +58,7 @@ struct AdoptedMessage {
   std::uint64_t bytes = 0;
   std::uint64_t alive_offset = 0;  ///< of the region's word
   std::uint32_t alive_chunk = 0;   ///< a control chunk, shared before
+  std::uint32_t reserved = 0;
 };
 
 struct ForgetMessage {

@@ -101,6 +101,13 @@ std::string text_of(const stats::ShownEdge& edge) {
   return text;
 }
 
+/// Whether any rank's message would end the wait.
+bool is_from_any(const WaitStatus& wait) {
+  const bool receives =
+      wait.operation == stats::Operation::recv || wait.operation == stats::Operation::probe;
+  return receives && wait.peers.empty();
+}
+
 /// Adds the slots that wait_any or a server awaits, or the ranks that another wait does.
 void read_awaited(WaitStatus& to, const stats::ShownWait& wait,
                   std::span<const stats::ShownEdge> edges) {
@@ -108,9 +115,11 @@ void read_awaited(WaitStatus& to, const stats::ShownWait& wait,
   to.is_one_of_several =
       to.operation == stats::Operation::any || to.operation == stats::Operation::serve;
   if (to.peer >= 0) to.peers.push_back(to.peer);
+  if (is_from_any(to) && awaited.empty()) to.is_one_of_several = true;
   for (const std::uint64_t number : awaited) {
-    int peer = static_cast<int>(std::min<std::uint64_t>(number, 0xffffff));
-    if (to.is_one_of_several) {
+    const std::uint64_t rank = number & ~stats::kAwaitedRank;
+    int peer = static_cast<int>(std::min<std::uint64_t>(rank, 0xffffff));
+    if (to.is_one_of_several && rank == number) {
       const auto edge = std::ranges::find(edges, number, &stats::ShownEdge::slot);
       if (edge == edges.end()) continue;
       peer = edge->report.peer;
@@ -118,6 +127,7 @@ void read_awaited(WaitStatus& to, const stats::ShownWait& wait,
     }
     if (peer >= 0 && std::ranges::find(to.peers, peer) == to.peers.end()) to.peers.push_back(peer);
   }
+  if (to.is_one_of_several) std::ranges::sort(to.peers);
 }
 
 WaitStatus wait_status(const stats::ShownWait& wait, std::string slot,
@@ -208,18 +218,24 @@ JobStatus status_of(const FoundJob& job, double least_seconds) {
   std::vector<WaitsFor> waits;
   std::vector<WaitsFor> serving;
   std::vector<WaitsFor> counted;
-  for (const FoundRank& found : job.ranks) {
-    // A dead rank's view of its peers is outdated.
-    if (found.pid == 0) continue;
-    const int self = found.stats.identity().rank;
+  // A dead rank's view of its peers is outdated.
+  for (const FoundRank& found : job.ranks)
     for (const stats::PathEntry& path : found.stats.paths())
-      if (RankStatus* rank = at(path.peer); rank != nullptr && path.peer != self) hear(*rank, path);
+      if (RankStatus* rank = at(path.peer);
+          found.pid != 0 && rank != nullptr && path.peer != found.stats.identity().rank)
+        hear(*rank, path);
+  for (const FoundRank& found : job.ranks) {
+    const int self = found.stats.identity().rank;
     // A stopped rank does not wait for any rank: its awaited data may have arrived long ago.
-    if (const RankStatus* rank = at(self); rank != nullptr && !found.stopped)
+    if (const RankStatus* rank = at(self); rank != nullptr && found.pid != 0 && !found.stopped)
       for (const WaitStatus& wait : rank->waits)
         if (wait.seconds >= least_seconds) {
           auto& to = wait.operation == stats::Operation::serve ? serving : waits;
           for (const int peer : wait.peers) to.push_back({self, peer, wait.is_one_of_several});
+          if (is_from_any(wait))
+            for (const RankStatus& other : status.ranks)
+              if (other.state != RankState::left && other.state != RankState::dead)
+                to.push_back({self, other.rank, true});
         }
   }
   // Without WEFT_DEAD_AFTER no peer judges a rank that is stopped.

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace weft::tool {
@@ -49,7 +48,13 @@ std::string call_text(const WaitStatus& wait) {
       return fmt::format("{}, call {} of {}, {} bytes", wait.text, wait.sequence,
                          wait.slot.empty() ? "a group" : wait.slot, wait.bytes);
     case Operation::open:
-      return fmt::format("open {}", wait.text);
+      return wait.text;  // begins with what is done: open, or split
+    case Operation::rendezvous:
+      return wait.text.empty() ? "rendezvous" : "rendezvous: " + wait.text;
+    case Operation::signal:
+      return wait.sequence == 0
+                 ? fmt::format("signal \"{}\"", wait.text)
+                 : fmt::format("signal \"{}\" to be at least {}", wait.text, wait.sequence);
     case Operation::settle:
       return fmt::format("settle {}", wait.slot);
     case Operation::send:
@@ -68,6 +73,7 @@ std::string call_text(const WaitStatus& wait) {
   std::string text(stats::name(wait.operation));
   if (!wait.slot.empty()) text += fmt::format(" \"{}\"", wait.slot);
   if (wait.sequence != 0) text += fmt::format(" #{}", wait.sequence);
+  if (!wait.text.empty()) text += fmt::format(" ({})", wait.text);
   return text;
 }
 
@@ -120,14 +126,25 @@ std::string failures_text(const JobStatus& job) {
   return text;
 }
 
-/// Where each rank of a group is, for groups in whose calls a rank waits: "calls of group of ranks
-/// 0-2: rank 0 in call 2, rank 1 in call 2, rank 2 in none after call 1".
-std::string calls_text(const JobStatus& job) {
+/// The groups in whose calls a rank waits; in wait_any those of its plans.
+std::set<std::string> awaited_groups(const JobStatus& job) {
   std::set<std::string> groups;
   for (const RankStatus& rank : job.ranks)
-    for (const WaitStatus& wait : rank.waits)
+    for (const WaitStatus& wait : rank.waits) {
       if (wait.operation == stats::Operation::collective && !wait.slot.empty())
         groups.insert(wait.slot);
+      if (wait.operation != stats::Operation::any) continue;
+      for (const EdgeStatus& edge : rank.edges)
+        if (edge.role == stats::kCalls && edge.progress.started > edge.progress.completed)
+          groups.insert(edge.slot);
+    }
+  return groups;
+}
+
+/// Where each rank of these groups is: "calls of group of ranks 0-2: rank 0 in call 2, rank 1 in
+/// call 2, rank 2 in none after call 1".
+std::string calls_text(const JobStatus& job) {
+  const std::set<std::string> groups = awaited_groups(job);
   std::string text;
   for (const std::string& group : groups) {
     std::vector<std::string> parts;
@@ -146,10 +163,21 @@ std::string calls_text(const JobStatus& job) {
   return text;
 }
 
-std::string what_it_does(const RankStatus& rank) {
+bool is_here(const JobStatus& job, const RankStatus& rank) {
+  return std::ranges::any_of(job.ranks, [&](const RankStatus& other) {
+    return other.seen != SeenBy::peers && other.host == rank.host;
+  });
+}
+
+std::string what_it_does(const JobStatus& job, const RankStatus& rank) {
   if (rank.seen == SeenBy::keeper) return "killed; a peer keeps its stats segment";
-  if (rank.seen == SeenBy::peers)
-    return rank.host.empty() ? "(has not joined)" : "(another host: as its peers here know it)";
+  if (rank.seen == SeenBy::peers) {
+    if (rank.host.empty()) return "(has not joined)";
+    if (!is_here(job, rank)) return "(another host: as its peers here know it)";
+    if (rank.state == RankState::left) return "(has left the job, and its process has ended)";
+    return rank.state == RankState::dead ? "(its process has ended)"
+                                         : "(its stats segment can't be read)";
+  }
   if (!rank.condition.empty()) return rank.condition;
   return rank.waits.empty() ? "" : wait_text(rank.waits.front());
 }
@@ -163,14 +191,25 @@ std::string hosts_text(const JobStatus& job) {
 
 std::string late_text(const JobStatus& job) {
   std::string text;
-  for (const Laggard& late : job.held_up.laggards)
-    text += fmt::format("late: rank {}, for which {} {}\n", late.rank, late.waiters,
-                        late.waiters == 1 ? "rank waits" : "ranks wait");
+  const auto& laggards = job.held_up.laggards;
+  for (std::size_t i = 0; i < laggards.size();) {
+    // Many ranks may be late alike: those of which any could send.
+    std::size_t end = i;
+    std::vector<int> ranks;
+    for (; end < laggards.size() && laggards[end].waiters == laggards[i].waiters; ++end)
+      ranks.push_back(laggards[end].rank);
+    constexpr std::size_t kOneEach = 4;
+    if (ranks.size() <= kOneEach) ranks.resize(1);
+    text +=
+        fmt::format("late: rank{} {}, for {}which {} {}\n", ranks.size() == 1 ? "" : "s",
+                    fmt::join(ranks, ", "), ranks.size() == 1 ? "" : "each of ",
+                    laggards[i].waiters, laggards[i].waiters == 1 ? "rank waits" : "ranks wait");
+    i += ranks.size();
+  }
   for (const auto& circle : job.held_up.circles)
     text += fmt::format(
         "circle: rank {} -> {}: each waits for the next; check that they take the same steps in "
-        "the "
-        "same order\n",
+        "the same order\n",
         fmt::join(circle, " -> "), circle.front());
   return text;
 }
@@ -219,13 +258,6 @@ std::string tables_text(const JobStatus& job) {
   return text;
 }
 
-/// The edge of a slot that the executor made: "y:0" of "graph/3 y:0".
-std::string edge_of(const ExecutorStatus& one, const std::string& slot) {
-  const std::size_t number = one.name.size() + 1;
-  const std::size_t space = slot.starts_with(one.name + '/') ? slot.find(' ', number) : slot.npos;
-  return space == slot.npos ? slot : slot.substr(space + 1);
-}
-
 std::string role_text(const RankStatus& rank, const WaitStatus& wait) {
   const auto edge = std::ranges::find(rank.edges, wait.slot, &EdgeStatus::slot);
   const bool sends =
@@ -258,105 +290,6 @@ std::string executors_text(const JobStatus& job) {
   return text;
 }
 
-nlohmann::ordered_json executor_json(const RankStatus& rank, const ExecutorStatus& one) {
-  nlohmann::ordered_json json = {
-      {"name", one.name}, {"begun", one.begun}, {"ended", one.ended}, {"failed", one.failed}};
-  const auto wait = std::ranges::find(rank.waits, one.number, &WaitStatus::executor);
-  if (wait != rank.waits.end())
-    json["awaits"] = {{"edge", edge_of(one, wait->slot)},
-                      {"peer", wait->peer},
-                      {"more", wait->more},
-                      {"seconds", wait->seconds}};
-  return json;
-}
-
-nlohmann::ordered_json table_json(const TableStatus& table) {
-  nlohmann::ordered_json json = {{"server", table.server},
-                                 {"table", table.table},
-                                 {"kind", table.is_sparse ? "sparse" : "dense"}};
-  if (table.works)
-    json["worker"] = {{"version", table.version},
-                      {"pushes", table.pushes},
-                      {"pulls", table.pulls},
-                      {"bytes_pushed", table.bytes_pushed},
-                      {"bytes_pulled", table.bytes_pulled},
-                      {"seconds_waited", table.waited},
-                      {"bytes_spared", table.bytes_spared},
-                      {"seconds_compressing", table.compressing},
-                      {"residual_norm", table.residual_norm}};
-  if (table.serves)
-    json["shard"] = {{"version", table.shard_version}, {"requests", table.requests},
-                     {"queue", table.queue},           {"load", table.load},
-                     {"bytes_read", table.bytes_read}, {"bytes_written", table.bytes_written},
-                     {"bytes_held", table.memory},     {"rows", table.rows},
-                     {"staleness", table.staleness}};
-  return json;
-}
-
-nlohmann::ordered_json progress_json(const std::array<Progress, kRoles>& progress,
-                                     std::uint64_t Progress::*count) {
-  nlohmann::ordered_json all;
-  for (std::size_t role = 0; role < kRoles; ++role)
-    all[stats::role_name(static_cast<Role>(role))] = progress[role].*count;
-  return all;
-}
-
-nlohmann::ordered_json rank_json(const RankStatus& rank) {
-  auto edges = nlohmann::ordered_json::array();
-  for (const EdgeStatus& edge : rank.edges)
-    edges.push_back({{"slot", edge.slot},
-                     {"role", stats::role_name(edge.role)},
-                     {"peer", edge.peer},
-                     {"started", edge.progress.started},
-                     {"completed", edge.progress.completed}});
-  auto waits = nlohmann::ordered_json::array();
-  for (const WaitStatus& wait : rank.waits)
-    waits.push_back({{"operation", stats::name(wait.operation)},
-                     {"peer", wait.peer},
-                     {"peers", wait.peers},
-                     {"more", wait.more},
-                     {"slot", wait.slot},
-                     {"sequence", wait.sequence},
-                     {"bytes", wait.bytes},
-                     {"tag", wait.tag},
-                     {"mask", wait.mask},
-                     {"text", wait.text},
-                     {"within", wait.within},
-                     {"seconds", wait.seconds}});
-  auto failures = nlohmann::ordered_json::array();
-  for (const FailureStatus& one : rank.failures)
-    failures.push_back({{"operation", stats::name(one.operation)},
-                        {"peer", one.peer},
-                        {"code", one.code},
-                        {"slot", one.slot},
-                        {"sequence", one.sequence},
-                        {"count", one.count},
-                        {"text", one.text},
-                        {"seconds", one.seconds}});
-  auto tables = nlohmann::ordered_json::array();
-  for (const TableStatus& table : rank.tables) tables.push_back(table_json(table));
-  auto executors = nlohmann::ordered_json::array();
-  for (const ExecutorStatus& one : rank.executors) executors.push_back(executor_json(rank, one));
-  auto rails = nlohmann::ordered_json::array();
-  for (const RailsStatus& path : rank.rails)
-    rails.push_back({{"peer", path.peer}, {"lost", path.lost}, {"back", path.back}});
-  return {{"rank", rank.rank},
-          {"state", name(rank.state)},
-          {"seen_by", name(rank.seen)},
-          {"condition", rank.condition},
-          {"host", rank.host},
-          {"pid", rank.pid},
-          {"rejected_connections", rank.rejected_connections},
-          {"started", progress_json(rank.progress, &Progress::started)},
-          {"completed", progress_json(rank.progress, &Progress::completed)},
-          {"waits", std::move(waits)},
-          {"failures", std::move(failures)},
-          {"edges", std::move(edges)},
-          {"rails", std::move(rails)},
-          {"tables", std::move(tables)},
-          {"executors", std::move(executors)}};
-}
-
 }  // namespace
 
 std::string status_text(const JobStatus& job, const JobStatus* before, double seconds) {
@@ -385,24 +318,16 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
     }
     text += fmt::format("{:>5} {:<8} {:<14} {:>8} {:>12} {:>12} {:>10}  {}\n", rank.rank,
                         name(rank.state), rank.host, rank.pid, started, completed, rate,
-                        what_it_does(rank));
+                        what_it_does(job, rank));
   }
   return text + late_text(job) + failures_text(job) + calls_text(job) + waits_text(job) +
          executors_text(job) + rails_text(job) + tables_text(job) + rejected_text(job);
 }
 
-nlohmann::ordered_json status_json(const JobStatus& job) {
-  auto ranks = nlohmann::ordered_json::array();
-  for (const RankStatus& rank : job.ranks) ranks.push_back(rank_json(rank));
-  auto laggards = nlohmann::ordered_json::array();
-  for (const Laggard& late : job.held_up.laggards)
-    laggards.push_back({{"rank", late.rank}, {"waiters", late.waiters}});
-  return {{"id", job.id},
-          {"user", job.user},
-          {"size", job.size},
-          {"ranks", std::move(ranks)},
-          {"laggards", std::move(laggards)},
-          {"circles", job.held_up.circles}};
+std::string edge_of(const ExecutorStatus& one, const std::string& slot) {
+  const std::size_t number = one.name.size() + 1;
+  const std::size_t space = slot.starts_with(one.name + '/') ? slot.find(' ', number) : slot.npos;
+  return space == slot.npos ? slot : slot.substr(space + 1);
 }
 
 }  // namespace weft::tool

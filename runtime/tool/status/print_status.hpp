@@ -16,4 +16,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
 /// docs/operating.md describes the other fields.
 nlohmann::ordered_json status_json(const JobStatus& job);
 
+/// The edge of a slot that the executor made: "y:0" of "graph/3 y:0".
+std::string edge_of(const ExecutorStatus& one, const std::string& slot);
+
 }  // namespace weft::tool

@@ -178,6 +178,13 @@ static void body(weft_world* world, int rank, int size) {
                "a handle of a world that has left is closed");
   expect_error(weft_slot_expose(world, &spec, &slot), WEFT_CODE_CLOSED, "has left the job",
                "a world that has left exposes nothing");
+  weft_tensor* tensor = new_tensor(world, WEFT_DTYPE_F32, 4);
+  expect_error(weft_message_send(world, 0, 1, tensor, kSeconds), WEFT_CODE_CLOSED,
+               "has left the job", "a world that has left sends nothing");
+  weft_error error = {.struct_size = sizeof error};
+  require(weft_last_error(&error), "the last error");
+  expect(strcmp(error.operation, "send") == 0, "an error names the call");
+  require(weft_tensor_free(tensor), "free");
   require(weft_slot_close(slot), "a handle of a world that has left is freed");
 }
 

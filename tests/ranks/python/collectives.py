@@ -172,5 +172,18 @@ def objects_are_exchanged(job):
         [] if job.rank == root else None, root, SECONDS), "too few objects")
 
 
+def objects_that_pickle_refuses_end_the_call_of_every_rank(job):
+    bad = lambda: None  # noqa: E731: pickle refuses it
+    group, root = job.group, job.size - 1
+    own = Exception if job.rank == root else weft.BadArgument
+    text = "" if job.rank == root else "can't be pickled"
+    expect_error(own, text, lambda: group.broadcast_object(bad if job.rank == root else None, root, SECONDS), "broadcast")
+    expect_error(own, text, lambda: group.gather_object(bad if job.rank == root else 1, root, SECONDS), "gather")
+    values = [1] * (job.size - 1) + [bad] if job.rank == root else None
+    expect_error(own, text, lambda: group.scatter_object(values, root, SECONDS), "scatter")
+    expect(group.broadcast_object(7 if job.rank == root else None, root, SECONDS) == 7, "the group goes on")
+
+
 BODIES = [every_collective_gives_its_result, groups_are_split, plans_run_often, reductions_may_be_the_users,
-          what_a_reduction_keeps_stays, groups_of_some_ranks, objects_are_exchanged]
+          what_a_reduction_keeps_stays, groups_of_some_ranks, objects_are_exchanged,
+          objects_that_pickle_refuses_end_the_call_of_every_rank]

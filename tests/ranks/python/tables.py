@@ -47,6 +47,12 @@ def dense_tables_train(job):
             job.meet()
         expect_error(weft.BadArgument, "one of sgd", lambda: server.table("x", SPECS, optimizer=pslib.Optimizer("best")),
                      "no such rule")
+        expect_error(weft.BadArgument, "give a weft.pslib.Optimizer", lambda: server.table("x", SPECS, optimizer="sgd"),
+                     "a rule's name")
+        expect_error(weft.BadArgument, "give a weft.pslib.TensorSpec", lambda: server.table("x", [("w", (2,))]),
+                     "no spec")
+        expect_error(weft.BadArgument, "give a weft.pslib.Consistency",
+                     lambda: server.sparse_table("x", 2, consistency=3), "no consistency")
     pieces = pslib.shard_map(SPECS, [0])
     expect([piece.count for piece in pieces] == [32, 4] or sum(piece.count for piece in pieces) == 36, "a map without a table")
 

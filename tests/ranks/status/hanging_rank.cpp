@@ -10,8 +10,11 @@
 #include <thread>
 
 #include "weft/collective.hpp"
+#include "weft/group.hpp"
 #include "weft/message.hpp"
 #include "weft/pslib.hpp"
+#include "weft/rendezvous.hpp"
+#include "weft/signal.hpp"
 #include "weft/world.hpp"
 
 namespace {
@@ -118,6 +121,92 @@ void none_of_several(World& world) {
   (void)world.wait_any(slots, Deadline::after(kLong));
 }
 
+/// Rank 0 waits for a slot, a plan and two messages, none of which will end.
+void mixed_set(World& world) {
+  Collectives group = Collectives::open(world);
+  Messages messages(world);
+  const Tensor tensor = world.allocate(DType::f32, {8});
+  const SlotSpec spec{.name = "next", .dtype = DType::f32, .shape = {4}};
+  if (world.rank() != 0) {
+    RemoteSlot remote;
+    if (world.rank() == 2) remote = world.attach(0, spec);
+    joined(world);
+    return linger();
+  }
+  Slot slot = world.expose(spec);
+  Plan plan = group.start(all_reduce(tensor, Reduction::sum));
+  MessageRequest one = messages.irecv(1, 4, tensor);
+  MessageRequest other = messages.irecv(kAnySource, 5, tensor);
+  joined(world);
+  const std::array<Slot*, 1> slots{&slot};
+  const std::array<Plan*, 1> plans{&plan};
+  const std::array<MessageRequest*, 2> both{&one, &other};
+  (void)world.wait_any({.slots = slots, .plans = plans, .messages = both}, Deadline::after(kLong));
+}
+
+/// Rank 1 offers nothing under the key that rank 0 wants.
+void not_offered(World& world) {
+  Rendezvous exchange = Rendezvous::open(world, {.name = "edges"});
+  joined(world);
+  if (world.rank() == 1) return linger();
+  (void)exchange.recv(1, "gradient\n", 4, Deadline::after(kLong));
+}
+
+/// Rank 1 does not fetch what rank 0 has offered to it.
+void not_fetched(World& world) {
+  Rendezvous exchange = Rendezvous::open(world, {.name = "edges"});
+  joined(world);
+  if (world.rank() != 0) return linger();
+  exchange.send(1, "gradient", 4, world.allocate(DType::f32, {4})).or_throw();
+  (void)exchange.serve(Deadline::after(kLong));
+}
+
+/// No rank adds to the signal.
+void signal_not_added(World& world) {
+  if (world.rank() == 1) {
+    RemoteSignal signal = RemoteSignal::attach(world, 0, "steps");
+    joined(world);
+    return linger();
+  }
+  Signal signal = Signal::expose(world, "steps");
+  joined(world);
+  (void)signal.wait_at_least(3, Deadline::after(kLong));
+}
+
+/// Rank 1 does not split the group.
+void not_split(World& world) {
+  joined(world);
+  if (world.rank() == 1) return linger();
+  (void)world.group().split(0, 0, Deadline::after(kLong));
+}
+
+/// Rank 0 waits for the next tensor while it holds the last.
+void arrival_kept(World& world) {
+  const SlotSpec spec{.name = "next", .dtype = DType::f32, .shape = {4}};
+  if (world.rank() == 1) {
+    RemoteSlot remote = world.attach(0, spec);
+    const Tensor tensor = world.allocate(DType::f32, {4});
+    remote.put(tensor).wait().or_throw();
+    joined(world);
+    (void)remote.put(tensor).wait(Deadline::after(kLong));
+    return;
+  }
+  Slot slot = world.expose(spec);
+  const Arrival kept = slot.wait().value();
+  joined(world);
+  (void)slot.wait(Deadline::after(kLong));
+}
+
+/// Rank 0 takes a message of any rank, rank 2 has left, and the others send none.
+void any_source(World& world) {
+  Messages messages(world);
+  const Tensor tensor = world.allocate(DType::f32, {8});
+  joined(world);
+  if (world.rank() == 0) (void)messages.recv(kAnySource, 5, tensor, Deadline::after(kLong));
+  if (world.rank() == 2) return;
+  linger();
+}
+
 /// A few collectives and messages, for a trace.
 void traced(World& world) {
   Collectives group = Collectives::open(world);
@@ -147,6 +236,13 @@ int main(int argc, char** argv) try {
       {"worker_stopped", train},
       {"table_missing", table_missing},
       {"none_of_several", none_of_several},
+      {"mixed_set", mixed_set},
+      {"not_offered", not_offered},
+      {"not_fetched", not_fetched},
+      {"signal_not_added", signal_not_added},
+      {"not_split", not_split},
+      {"arrival_kept", arrival_kept},
+      {"any_source", any_source},
       {"traced", traced}};
   const auto way = ways.find(argc > 1 ? argv[1] : "");
   if (way == ways.end()) return 2;

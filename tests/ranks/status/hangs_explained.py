@@ -3,6 +3,7 @@
 Usage: hangs_explained.py BIN-FOLDER PROGRAM HOW MPIRUN [FLAG ...]
 """
 
+import contextlib
 import json
 import os
 import re
@@ -104,6 +105,52 @@ HANGS = {
         lambda seen: late(seen) == [(1, 1), (2, 1)] and waits(seen, 0)[0]["peers"] == [1, 2],
         [r'ranks 1 or 2: wait_any: "from 1" from rank 1, "from 2" from rank 2, \d'],
     ),
+    "mixed_set": (
+        3,
+        lambda seen: late(seen) == [(1, 1), (2, 1)] and waits(seen, 0)[0]["peers"] == [1, 2],
+        [
+            r"ranks 1 or 2: wait_any: all_reduce\(f32\[8\], sum\), call 1, recv from rank 1, tag 4, "
+            r'recv from any rank, tag 5, "next" from rank 2, \d',
+            r"calls of group of ranks 0-2: rank 0 in call 1, rank 1 in none yet, rank 2 in none yet",
+        ],
+    ),
+    "not_offered": (
+        2,
+        lambda seen: late(seen) == [(1, 1)],
+        [r'rank 1: rendezvous: recv of "gradient.", step 4, in "edges", \d', r"late: rank 1, for which 1 rank waits"],
+    ),
+    "not_fetched": (
+        3,
+        lambda seen: late(seen) == [(1, 1)],
+        [r'rank 1: rendezvous: serve of "edges", \d', r"late: rank 1, for which 1 rank waits"],
+    ),
+    "signal_not_added": (
+        2,
+        lambda seen: waits(seen, 0) and waits(seen, 0)[0]["operation"] == "signal",
+        [r'signal "steps" to be at least 3, \d'],
+    ),
+    "not_split": (
+        3,
+        lambda seen: late(seen) == [(1, 2)],
+        [r"rank 1: split group of ranks 0-2, \d", r"late: rank 1, for which 2 ranks wait"],
+    ),
+    "arrival_kept": (
+        2,
+        lambda seen: seen["circles"] == [[0, 1]],
+        [
+            r'rank 1: wait "next" #2 \(tensor #1 received and not released: no buffer is free\), \d',
+            r'rank 0: put "next" #2, \d',
+        ],
+    ),
+    "any_source": (
+        4,
+        lambda seen: late(seen) == [(1, 1), (3, 1)] and seen["ranks"][2]["state"] == "LEFT",
+        [
+            r"any rank: recv, tag 5, \d",
+            r"late: rank 1, for which 1 rank waits\nlate: rank 3, for which 1 rank waits",
+            r"2 LEFT .* \(has left the job, and its process has ended\)",
+        ],
+    ),
 }
 
 
@@ -141,7 +188,8 @@ def main():
                 print(text, flush=True)
         finally:
             for pid in pids.values():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # that rank has left
+                    os.kill(pid, signal.SIGKILL)
     print("the hang is explained")
 
 

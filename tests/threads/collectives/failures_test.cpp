@@ -140,7 +140,9 @@ TEST(CollectiveFailure, ATimeoutBetweenHostsNamesTheAbsentRankAndNoOther) {
         const Status late = plan.wait(Deadline::after(std::chrono::seconds(2)));
         EXPECT_EQ(late.code(), Code::timeout);
         EXPECT_EQ(late.detail().peer, 1) << late.text();
-        EXPECT_TRUE(contains(late.text(), "rank 1 has not entered it")) << late.text();
+        EXPECT_TRUE(contains(late.text(), "rank 1 (host ") &&
+                    contains(late.text(), ") has not entered it"))
+            << late.text();
       }
       meeting.wait();
       ASSERT_TRUE((world.rank() == 1 ? plan.run() : plan.wait()).ok());

@@ -183,8 +183,7 @@ TEST(OpeningOfAGroup, EndsAtItsDeadlineAndNamesTheRankWhoseMemoryIsNotKnown) {
     SCOPED_TRACE(leaves ? "it leaves" : "it stays");
     Meeting meeting(2);
     run_on(2, settings().with(Setting::fabric, "shm"), [&](World& world) {
-      if (world.rank() == 1)
-        say_that_it_opens(world, {.area = {.chunk = 0xfff0, .offset = 0, .bytes = 64}});
+      if (world.rank() == 1) say_that_it_opens(world, {.area = {0xfff0, 0, 64}});
       if (world.rank() == 1 && leaves) return;
       if (world.rank() == 1) return meeting.wait();
       const Deadline until = Deadline::after(leaves ? milliseconds(seconds(60)) : kShort);

@@ -30,7 +30,8 @@ TEST(Split, NamesTheMemberThatDoesNotCallItAndMayBeCalledAgain) {
       std::this_thread::sleep_for(milliseconds(400));
     } else {
       const Status late = all.split(0, 0, Deadline::after(milliseconds(200))).status();
-      EXPECT_TRUE(tells(late, Code::timeout, {"split: ", "rank 3 has not split the group"}));
+      EXPECT_TRUE(
+          tells(late, Code::timeout, {"split: ", "rank 3 (host ", ") has not split the group"}));
       EXPECT_EQ(late.detail().peer, 3);
     }
     const auto part = all.split(world.rank() % 2);

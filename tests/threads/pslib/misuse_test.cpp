@@ -41,6 +41,20 @@ TEST(TableMisuse, CallsOutOfOrderAreRefusedAndTheTableGoesOn) {
   });
 }
 
+TEST(TableMisuse, AGroupOfAnotherWorldIsRefused) {
+  Group group;
+  run_on(2, [&](World& world) {
+    if (world.rank() == 0) group = world.group();
+    (void)world.leave();
+  });
+  run_on(1, [&](World& world) {
+    const ErrorDetail refused =
+        thrown_by([&] { const pslib::ParameterServer server(world, group); });
+    EXPECT_TRUE(tells(refused, Code::bad_argument, {"the group has rank 1", "1 ranks"}));
+    EXPECT_EQ(refused.operation, "parameter server");
+  });
+}
+
 TEST(TableErrors, SpeakOfTablesWorkersAndServers) {
   Meeting meeting(3);
   run_on(3, [&](World& world) {

@@ -69,7 +69,9 @@ TEST(LostSparseWorkers, EndSynchronousTablesAndAreNamed) {
         if (!status) {
           EXPECT_EQ(status.detail().peer, 0) << status.text();
         }
+        EXPECT_EQ(status.detail().operation, "lookup");
         EXPECT_EQ(table->lookup(ids, rows).code(), Code::closed) << "from then on";
+        EXPECT_EQ(table->flush().detail().operation, "flush");
       }
     }
     table.reset();

@@ -95,7 +95,9 @@ TEST(RendezvousBounds, RequestsThatWaitAtTheSenderAreBounded) {
       auto got = rendezvous.recv(0, wanted);
       EXPECT_TRUE(holds(got[0]->tensor, pattern_of(0, 0, 0)));
       EXPECT_TRUE(holds(got[1]->tensor, pattern_of(0, 0, 1)));
-      expect_error(got[2].status(), Code::exhausted, {"key \"c\", step 0", "2 requests wait"});
+      expect_error(got[2].status(), Code::exhausted,
+                   {"key \"c\", step 0", "2 requests wait", "max_parked_requests"});
+      EXPECT_EQ(got[2].status().detail().operation, "recv") << got[2].status().text();
     }
   });
 }
@@ -143,7 +145,7 @@ TEST(RendezvousBounds, AKeyAndStepIsUsedOnce) {
     if (world.rank() == 0) {
       rendezvous.send(1, "w", 0, tensor).or_throw();
       expect_error(rendezvous.send(1, "w", 0, tensor), Code::bad_argument,
-                   {"key \"w\", step 0", "offered to rank 1 before"});
+                   {"key \"w\", step 0", "offered to rank 1"});
       rendezvous.serve().or_throw();
       meeting.wait();
       expect_error(rendezvous.send(1, "w", 0, tensor), Code::bad_argument, {"before"});
@@ -185,7 +187,24 @@ TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
     EXPECT_EQ(
         thrown_by([&] { (void)Rendezvous::open(world, {.name = "x", .message_bytes = 64}); }).code,
         Code::bad_argument);
-    EXPECT_EQ(thrown_by([&] { (void)Rendezvous::open(world); }).code, Code::duplicate_name);
+    const ErrorDetail twice = thrown_by([&] { (void)Rendezvous::open(world); });
+    EXPECT_EQ(twice.text(),
+              "open: duplicate_name: rendezvous \"default\" is open on this rank already; destroy "
+              "the former one first, or take another name");
+  });
+}
+
+TEST(RendezvousBounds, OtherMessageBytesAreAMismatchOfThem) {
+  run_on(2, [](World& world) {
+    const std::uint32_t bytes = world.rank() == 0 ? 256 : 512;
+    const ErrorDetail detail = thrown_by(
+        [&] { (void)Rendezvous::open(world, {.name = "unlike", .message_bytes = bytes}); });
+    EXPECT_TRUE(tells(detail, Code::mismatch,
+                      {"rank " + std::to_string(1 - world.rank()), "rendezvous \"unlike\"",
+                       "message_bytes than " + std::to_string(bytes)}));
+    EXPECT_EQ(detail.operation, "open");
+    EXPECT_FALSE(contains(detail.text(), "slot")) << detail.text();
+    (void)world.leave();
   });
 }
 
@@ -196,7 +215,8 @@ TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
       const auto detail = thrown_by([&] {
         (void)Rendezvous::open(world, {.name = "alone"}, Deadline::after(milliseconds(500)));
       });
-      EXPECT_EQ(detail.code, Code::timeout);
+      EXPECT_TRUE(tells(detail, Code::timeout, {"rank 1", "not opened rendezvous \"alone\""}));
+      EXPECT_FALSE(contains(detail.text(), "slot")) << detail.text();
       EXPECT_EQ(detail.peer, 1);
       // Without time even for its own part, it still names the other rank.
       for (int i = 0; i < 20; ++i)

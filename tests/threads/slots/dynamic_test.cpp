@@ -87,7 +87,9 @@ TEST(Dynamic, AReusableSourceHasBeenRead) {
         fill(tensor, pattern_of(1, 0, 1));
         auto request = remote.put(tensor);
         EXPECT_FALSE(request.test()) << "nobody has read it";
-        EXPECT_EQ(request.wait(Deadline::after(milliseconds(20))).code(), Code::timeout);
+        const Status late = request.wait(Deadline::after(milliseconds(20)));
+        EXPECT_TRUE(tells(late, Code::timeout, {"rank 0", "has not read the tensor", "lent"}));
+        EXPECT_FALSE(contains(late.text(), "cancel()")) << late.text();
         EXPECT_EQ(request.cancel().code(), Code::bad_argument) << "it can't be taken back";
         EXPECT_FALSE(request.test());
         meeting.wait();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 #include "weft/collective.hpp"
 #include "weft/message.hpp"
@@ -63,6 +64,55 @@ TEST(Hints, NameTheSettingOnlyForWaitsWithoutADeadline) {
     if (world.rank() == 1) plan.start().or_throw();
     EXPECT_TRUE(plan.wait(enough).ok());
     meeting.wait();
+  });
+}
+
+TEST(Timeouts, CallASignalASignalAndTellTheBitsOfATagOnlyIfSomeDoNotCount) {
+  Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    Signal signal = Signal::expose(world, "steps");
+    Messages messages(world);
+    const Tensor tensor = world.allocate(DType::f32, {4});
+    const auto soon_late = [] { return Deadline::after(milliseconds(10)); };
+    meeting.wait();
+    if (world.rank() == 0) {
+      const std::string signals = signal.wait_at_least(1, soon_late()).status().text();
+      EXPECT_TRUE(contains(signals, "signal \"steps\"")) << signals;
+      EXPECT_FALSE(contains(signals, "slot")) << signals;
+      const std::string attach =
+          thrown_by([&] { (void)RemoteSignal::attach(world, 1, "none", soon_late()); }).text();
+      EXPECT_TRUE(contains(attach, "signal \"none\"")) << attach;
+      EXPECT_FALSE(contains(attach, "slot")) << attach;
+      const std::string exact = messages.recv(1, 9, tensor, soon_late()).status().text();
+      EXPECT_TRUE(contains(exact, "(tag 9)")) << exact;
+      const std::string masked =
+          messages.recv(1, Tag(8, 0xf8), tensor, soon_late()).status().text();
+      EXPECT_TRUE(contains(masked, "(tag 8, bits 0xf8)")) << masked;
+      const std::string any = messages.probe(1, kAnyTag, soon_late()).status().text();
+      EXPECT_TRUE(contains(any, "(any tag)")) << any;
+    }
+    meeting.wait();
+  });
+}
+
+TEST(Timeouts, OfAWaitTellThatThisRankHasNotReleasedTheLastTensor) {
+  Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    const SlotSpec spec{.name = "in", .dtype = DType::f32, .shape = {4}};
+    if (world.rank() == 1) {
+      RemoteSlot remote = world.attach(0, spec);
+      remote.put(world.allocate(DType::f32, {4})).wait().or_throw();
+      meeting.wait();
+    } else {
+      Slot slot = world.expose(spec);
+      Arrival kept = slot.wait().value();
+      const Status held = slot.wait(Deadline::after(milliseconds(10))).status();
+      EXPECT_TRUE(tells(held, Code::timeout, {"this rank has not released tensor 1"}));
+      kept.release();
+      const Status late = slot.wait(Deadline::after(milliseconds(10))).status();
+      EXPECT_FALSE(contains(late.text(), "released")) << late.text();
+      meeting.wait();
+    }
   });
 }
 

@@ -221,6 +221,8 @@ TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {
   {
     const AddressFile first(path, ip, 4711);
     AddressFile second(path, ip, 4712);
+    EXPECT_FALSE(first.has_replaced_another());
+    EXPECT_TRUE(second.has_replaced_another());
     EXPECT_EQ(look_up({.file = path}).port, 4712);
     EXPECT_EQ(std::filesystem::status(path).permissions(),
               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);

@@ -51,6 +51,16 @@ TEST(ErrorText, DoesNotRepeatWhatTheMessageSays) {
             "both sides' SlotSpec equal");
 }
 
+TEST(ErrorText, TellsTheHostBesideTheRankThatTheMessageNames) {
+  ErrorDetail detail{.code = Code::timeout,
+                     .message = "call 1: rank 2 has not done its part",
+                     .peer = 2,
+                     .host = "b"};
+  EXPECT_EQ(detail.text(), "timeout: call 1: rank 2 (host b) has not done its part");
+  detail.message = "call 1: rank 2 on b has not done its part";
+  EXPECT_EQ(detail.text(), "timeout: call 1: rank 2 on b has not done its part");
+}
+
 TEST(ErrorText, ShowsTheSequencesOfAWait) {
   const ErrorDetail detail{.code = Code::timeout,
                            .operation = "wait",

@@ -70,6 +70,15 @@ TEST(RendezvousWire, GivesBackAnswers) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, Code::cancelled);
   EXPECT_EQ(error->text, "no more");
+  EXPECT_FALSE(error->by_application);
+  auto sent = writer(RendezvousMessage::error_status);
+  ASSERT_TRUE(sent.add(ErrorAnswer{
+      .item = 2, .code = Code::partitioned, .by_application = true, .text = "no more"}));
+  MessageReader in_sent(sent.finish());
+  const auto sent_error = in_sent.error();
+  ASSERT_TRUE(sent_error);
+  EXPECT_EQ(sent_error->code, Code::partitioned);
+  EXPECT_TRUE(sent_error->by_application);
   auto dead = writer(RendezvousMessage::meta_data_response);
   ASSERT_TRUE(
       dead.add(MetadataAnswer{.item = 3, .metadata = {.shape = {}, .dead = true, .codec = 9}}));

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from .. import _dtypes, _enums
 from .._callbacks import Callback, Working
 from .._native import ffi, lib
-from ..errors import c_text, check
+from ..errors import bad_argument, c_text, check
 
 
 def sized(kind: str) -> Any:
@@ -19,6 +19,17 @@ def sized(kind: str) -> Any:
     made = ffi.new(kind + "*")
     made.struct_size = ffi.sizeof(kind)
     return made
+
+
+def set_parts(options: Any, parts: dict[str, Any], held: list[Any], operation: str) -> None:
+    """Sets the fields of a table's options that are structs themselves."""
+    for field, part in parts.items():
+        if part is None:
+            continue
+        if not hasattr(part, "c_struct"):
+            kind = {"checkpoint": "CheckpointOptions"}.get(field, field.capitalize())
+            raise bad_argument(operation, f"{field} is {part!r}", f"give a weft.pslib.{kind}")
+        setattr(options, field, part.c_struct(held))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ def piece_of(piece: Any) -> ShardPiece:
 def c_tensors(specs: Sequence[TensorSpec], held: list[Any]) -> Any:
     array = ffi.new("weft_table_tensor[]", len(specs))
     for place, spec in enumerate(specs):
+        if not isinstance(spec, TensorSpec):
+            raise bad_argument("table", f"tensor {place} is {spec!r}", "give a weft.pslib.TensorSpec")
         name, dims = ffi.new("char[]", c_text(spec.name)), _memory.dims_of(spec.shape, "table")
         held += [name, dims]
         array[place].struct_size = ffi.sizeof("weft_table_tensor")

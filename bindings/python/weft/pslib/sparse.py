@@ -12,7 +12,7 @@ from .._handles import Node, Owner, Use
 from .._native import ffi, lib
 from ..errors import bad_argument, c_text, check, last_error
 from ..world import int_from
-from .options import rule_of, sized
+from .options import rule_of, set_parts, sized
 from .server import ParameterServer
 
 
@@ -34,9 +34,7 @@ def open_table(server: ParameterServer, name: str, dim: int, parts: dict[str, An
     options = sized("weft_sparse_options")
     options.dim, options.wire = dim, _dtypes.number_of(wire, "sparse_table")
     options.spread, options.start_from_zeros = spread, spread == 0
-    for field, part in parts.items():
-        if part is not None:
-            setattr(options, field, part.c_struct(held))
+    set_parts(options, parts, held, "sparse_table")
     for field, number in numbers.items():
         setattr(options, field, number)
     pointer, named = server._pointer("sparse_table"), c_text(name)
@@ -76,8 +74,9 @@ class SparseTable(Owner):
         self._resumed: Any = None  #: what the call that has timed out works on
 
     def lookup(self, ids: Any, rows: Any = None, timeout: float | None = None) -> Any:
-        """Worker: the rows of the ids, in `rows` if that is given. After Timeout the same call resumes, and no other
-        call is accepted."""
+        """Worker: the rows of the ids, in `rows` if that is given. After Timeout the same call resumes; another
+        call is BadArgument then, unless this one has sent nothing yet, because it waited for the answers to the last
+        push."""
         wanted = _ids(ids)
         into = self._rows(rows, len(wanted), "lookup")
         self._wait("lookup", timeout, lambda seconds: lib.weft_sparse_table_lookup(

@@ -11,7 +11,7 @@ from .._memory import Tensor
 from .._native import ffi, lib
 from ..errors import c_text, check, last_error
 from ..world import int_from, text_from
-from .options import rule_of, sized
+from .options import rule_of, set_parts, sized
 from .server import ParameterServer, ShardPiece, TensorSpec, c_tensors, piece_of
 
 
@@ -39,9 +39,7 @@ def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec]
                clip_norm: float, accumulate: int, wire: str, timeout: float | None) -> Table:
     held: list[Any] = []
     options = sized("weft_table_options")
-    for field, part in parts.items():
-        if part is not None:
-            setattr(options, field, part.c_struct(held))
+    set_parts(options, parts, held, "table")
     options.clip_norm, options.accumulate = clip_norm, accumulate
     options.wire = _dtypes.number_of(wire, "table")
     specs = c_tensors(tensors, held)

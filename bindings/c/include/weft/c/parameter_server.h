@@ -179,7 +179,8 @@ weft_code weft_sparse_table_open(weft_parameter_server* server, const char* name
                                  weft_sparse_table** table);
 weft_code weft_sparse_table_close(weft_sparse_table* table);
 /* Worker: writes the rows of `count` ids to `rows`, which holds count * dim floats. After a timeout
- * the same call resumes, and no other call is accepted. */
+ * the same call resumes; another call is bad_argument then, unless this one has sent nothing yet,
+ * because it waited for the answers to the last push. */
 weft_code weft_sparse_table_lookup(weft_sparse_table* table, const uint64_t* ids, size_t count,
                                    float* rows, double timeout_seconds);
 /* Worker: pushes one gradient for each id, laid out as rows are. Both may be reused when it

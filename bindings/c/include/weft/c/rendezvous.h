@@ -47,7 +47,10 @@ typedef struct weft_rendezvous_spec {
   /* Limits on the tensors offered to one receiver and not fetched yet; above either, sends wait. */
   size_t max_parked_bytes; /* 0: 256 MiB */
   uint32_t max_parked;     /* 0: 1024 */
-  /* Limit on one receiver's requests for tensors that are not offered yet. */
+  /* Limit, at the sender, on one receiver's requests for tensors that are not offered yet. The
+   * sender reads requests when it next offers a tensor, or waits in a call: the receive of one
+   * beyond the limit fails then with WEFT_CODE_EXHAUSTED, and its key and step is not received any
+   * more. */
   uint32_t max_parked_requests; /* 0: 2048 */
   uint32_t message_bytes;       /* 256 to 1536; 0: 512 */
   /* Turn the protocol's optimizations off, to measure their effect. */
