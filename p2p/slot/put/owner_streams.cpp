@@ -60,9 +60,10 @@ Result<Arrival> PutOwner::wait_by(const p2p::cuda::UserStream& user, Deadline un
   };
   if (!is_free()) {
     // Each buffer is waited for already.
+    stats::WaitDetailsRoom details;
     if (local_.waiter.wait(
             is_free, [this] { return broken(); }, until,
-            [&] { return waits_for(received_ + 1); }) != p2p::WaitEnd::ready)
+            [&] { return waits_for(received_ + 1, details.make()); }) != p2p::WaitEnd::ready)
       throw_error(Code::timeout, "wait",
                   fmt::format("{} tensors are waited for by streams, and none came", spec_.depth),
                   "is the writer at the same step?");
