@@ -33,7 +33,7 @@ struct Ticket {
 class ReceiverEnd {
  public:
   static constexpr std::uint32_t kGroups = 64;
-  /// Requests that wait for their tensors at a time; further ones are put off.
+  /// Most requests that wait for their tensors at a time; further ones are put off.
   static constexpr std::uint32_t kMostRequests = kGroups * kGroupItems;
 
   ReceiverEnd(SessionContext& session, MessageOutbox& outbox);

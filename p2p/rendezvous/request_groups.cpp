@@ -45,7 +45,7 @@ RequestGroups::Known RequestGroups::known(std::uint32_t number, std::uint64_t st
 
 bool RequestGroups::begin_group() noexcept {
   if (free_.empty()) {
-    // Requests that wait for others to be answered would wait for ever if those depend on them.
+    // A request that waits until others are answered may be what these depend on.
     const auto with_room =
         std::ranges::find_if(groups_, [](const Group& group) { return group.used < kGroupItems; });
     open_ = static_cast<std::uint32_t>(with_room - groups_.begin());

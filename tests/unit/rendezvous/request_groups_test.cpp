@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace weft::p2p::rendezvous {
 namespace {
@@ -45,10 +48,20 @@ TEST(RequestGroups, KnowTheirItemsByTheWords) {
 
 TEST(RequestGroups, HaveNoMoreThanTheirWords) {
   Groups g;
-  Item* first = g.ask(1);
-  ASSERT_TRUE(g.ask(2));
+  std::vector<Item*> items;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places;
+  for (std::uint64_t step = 1; step <= 2 * kGroupItems; ++step) {
+    items.push_back(g.ask(step));
+    ASSERT_TRUE(items.back()) << step;
+    places.insert({items.back()->id.group, items.back()->id.item});
+  }
+  EXPECT_EQ(places.size(), 2 * kGroupItems);
   EXPECT_FALSE(g.groups.begin_group());
-  g.groups.release(*first, true);
+  g.groups.release(*items.front(), true);
+  EXPECT_FALSE(g.groups.begin_group()) << "a word is used again only with its group";
+  const std::uint32_t group = items.front()->id.group;
+  for (Item* item : items)
+    if (item != items.front() && item->id.group == group) g.groups.release(*item, true);
   EXPECT_TRUE(g.groups.begin_group());
 }
 
