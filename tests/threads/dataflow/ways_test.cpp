@@ -137,7 +137,7 @@ TEST(Ways, NameARankThatLeaves) {
             EXPECT_FALSE(status.ok());
             EXPECT_NE(status.code(), Code::timeout);
             EXPECT_EQ(status.detail().peer, 0) << status.text();
-            EXPECT_NE(status.text().find("edge y:0 from rank 0 to 1"), std::string::npos)
+            EXPECT_NE(status.text().find("edge y:0 from rank 0 "), std::string::npos)
                 << status.text();
           }
         }
