@@ -13,6 +13,7 @@ import io
 import math
 import os
 import sys
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -97,10 +98,22 @@ def draw_bars(axes, lines, names, words):
     axes.set_xticks(range(len(places)), places)
 
 
+def log_y(axes):
+    """Plain numbers beside the axis, some also where it spans less than a power of ten."""
+    from matplotlib import ticker
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    is_short = high < 10 * low
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(5) if is_short else ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+
+
 def prepare(axes, panel, words):
     axes.set_facecolor(PLOT.GROUND)
     if words.log_y:
-        axes.set_yscale("log")
+        log_y(axes)
     else:
         axes.set_ylim(bottom=0)
     axes.grid(True, axis="y", which="major", color=PLOT.GRID, linewidth=0.8)
@@ -136,7 +149,8 @@ def picture(panels, words):
             handles.setdefault(label, handle)
     for axes in cells[len(panels):]:
         axes.remove()
-    figure.suptitle(words.title, color=PLOT.INK, fontsize=11, x=0.01, ha="left")
+    title = textwrap.fill(words.title, round(11 * size[0]))
+    figure.suptitle(title, color=PLOT.INK, fontsize=11, x=0.01, ha="left")
     if len(handles) > 1:
         cells[columns - 1].legend(
             handles=list(handles.values()), labels=list(handles), loc="upper left", bbox_to_anchor=(1.01, 1),
