@@ -68,7 +68,8 @@ const Tensor& Arrival::no_tensor() noexcept { return nothing<Tensor>(); }
 
 void Arrival::release_tensor() noexcept {
   // A slot that is closed gives no credits.
-  if (owner_ != nullptr && !owner_->over() && !owner_->held().is_kept()) owner_->release(sequence_);
+  if (owner_ != nullptr && !owner_->over() && !owner_->held().is_kept())
+    owner_->release(sequence_, outcome_);
   forget_tensor();
 }
 
@@ -81,8 +82,9 @@ Status Arrival::release(Stream stream) noexcept {
                            .message = "no stream releases a version that was viewed",
                            .hint = "release it on the thread"};
       });
-    if (!owner_->over() && !owner_->held().is_kept())
-      if (Status status = owner_->release_behind(sequence_, stream); !status.ok()) return status;
+    if (!owner_->over())
+      if (Status status = owner_->release_behind(sequence_, outcome_, stream); !status.ok())
+        return status;
     forget_tensor();
     return {};
   }

@@ -63,8 +63,11 @@ SlotTable::~SlotTable() { end(); }
 void SlotTable::end() noexcept {
   if (std::exchange(has_ended_, true)) return;
   // Waiting for what is under way lets things arrive: the slots are still there then.
+  for (const auto& [id, slot] : slots_) slot->end_streams();
   for (const auto& [id, remote] : remotes_) remote->abandon();
   for (const auto& [id, slot] : slots_) slot->abandon();
+  for (const auto& slot : asked_)
+    if (!slots_.contains(slot->id())) slot->abandon();
 }
 
 void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
@@ -301,7 +304,10 @@ void SlotTable::close(std::shared_ptr<detail::ExposedSlot> slot) noexcept {
   slot->show_closing();
   local_.recorder.control(stats::Event::closing, -1, slot->id());
   local_.progress.post([this, slot = std::move(slot)] {
-    if (slot->begin_close() == 0) {
+    const bool is_free = slot->begin_close() == 0;
+    // Streams may still work on its memory.
+    if (slot->take_wish()) asked_.push_back(slot);
+    if (is_free) {
       const std::lock_guard lock(mutex_);
       slots_.erase(slot->id());
     } else {

@@ -60,7 +60,10 @@ class ExposedSlot {
   /// Answers such a question. Returns whether the answer is still to come.
   virtual bool serve() noexcept { return false; }
   /// Whether the application's thread has asked, since the last call, for serve().
-  bool take_wish() noexcept { return wants_serving_.exchange(false, std::memory_order_acq_rel); }
+  bool take_wish() noexcept {
+    return wants_serving_.load(std::memory_order_acquire) &&
+           wants_serving_.exchange(false, std::memory_order_acq_rel);
+  }
   /// Whether tensors have come, since the last call, that rang no doorbell.
   virtual bool came_silently() noexcept { return false; }
 

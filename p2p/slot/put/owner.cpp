@@ -99,9 +99,12 @@ Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
   const std::uint64_t wanted = received_ + 1;
   const std::uint64_t started_ns = local_.recorder.start();
   Status awaited = await(wanted, deadline);
-  if (streams_made_ && streams_made_->is_failed()) [[unlikely]] {
-    const std::lock_guard lock(streams_made_->mutex);
-    return resume();
+  if (streams_made_) [[unlikely]] {
+    if (awaited.ok()) awaited = come_after_streams(deadline);
+    if (streams_made_->is_failed()) {
+      const std::lock_guard lock(streams_made_->mutex);
+      return resume();
+    }
   }
   if (!awaited.ok()) [[unlikely]]
     return hinted_for(deadline, std::move(awaited));
@@ -170,11 +173,11 @@ Status PutOwner::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   });
 }
 
-void PutOwner::release(std::uint64_t sequence) noexcept {
+void PutOwner::release(std::uint64_t sequence, const std::uint32_t* outcome) noexcept {
   local_.recorder.data(stats::Event::released, -1, id_, sequence);
   if (dynamic()) return dynamic_.forget(sequence);
   if (streams_made_) [[unlikely]] {
-    if (!release_by_streams(sequence)) return;
+    if (!release_by_streams(sequence, outcome)) return;
   } else {
     released_.release(sequence, received_);
   }
@@ -199,14 +202,28 @@ void PutOwner::write_credit(std::uint64_t threshold, p2p::Notify notify) noexcep
   if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed); !credits_.told(id))
     credits_.begin_writer(id, attachment->released_at_attach);
   // On any thread, the application's reads of the buffers come before the credit.
-  const std::uint64_t all = released_.all(std::memory_order_acquire);
+  std::uint64_t all = released_.all(std::memory_order_acquire);
   if (all - credits_.reported() >= threshold) {
     attachment->peer->channel->put_word(attachment->credit_word, all, notify);
+    if (streams_made_) [[unlikely]]
+      all = report_what_streams_release(*attachment, all, notify);
     counters_.credit_writes.add(1);
     local_.recorder.data(stats::Event::credit_written, attachment->peer->rank, id_, all);
     credits_.report(all);
   }
   attachment->gate.leave();
+}
+
+std::uint64_t PutOwner::report_what_streams_release(const Attachment& attachment,
+                                                    std::uint64_t reported,
+                                                    p2p::Notify notify) noexcept {
+  for (;;) {
+    p2p::full_barrier();  // the word is out before the count is looked at once more
+    const std::uint64_t all = released_.all(std::memory_order_seq_cst);
+    if (all == reported) return all;
+    attachment.peer->channel->put_word(attachment.credit_word, all, notify);
+    reported = all;
+  }
 }
 
 bool PutOwner::may_put_credit_off() const noexcept {

@@ -49,8 +49,10 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// same peer: by some fabrics the report travels with that put.
   void report_with_next_put() noexcept { write_credit(1, p2p::Notify::deferred); }
   void allocate_with(AllocateTensor allocate);
-  void release(std::uint64_t sequence) noexcept;
-  Status release_behind(std::uint64_t sequence, Stream stream) noexcept;
+  /// `outcome`: the arrival's; null: a thread has waited for it.
+  void release(std::uint64_t sequence, const std::uint32_t* outcome) noexcept;
+  Status release_behind(std::uint64_t sequence, const std::uint32_t* outcome,
+                        Stream stream) noexcept;
   void end_streams() noexcept override;
   void also_needs(std::span<const int> ranks, Needed needed);
   p2p::HeldArrivals<PutOwner>& held() noexcept { return held_; }
@@ -97,12 +99,22 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   // Streams, which wait or release. Those without "prepare" require the mutex of streams_.
   void prepare_streams(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
   void prepare_releases(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
+  p2p::cuda::UserStream user_stream(const char* operation, Stream stream);
   Result<Arrival> wait_by(const p2p::cuda::UserStream& user, Deadline until);
+  /// A tensor has come.
+  void count_arrival() noexcept;
+  /// Before the thread takes the next tensor: until no stream waits for an earlier one, or one has
+  /// failed. Takes the mutex.
+  Status come_after_streams(Deadline deadline) noexcept;
   /// A stream's wait has failed: says why, and begins anew with its tensor.
   Status resume() noexcept;
   void want_serving(p2p::StreamArrivals& streams);
   /// Whether the tensor is released now. Takes the mutex.
-  bool release_by_streams(std::uint64_t sequence) noexcept;
+  bool release_by_streams(std::uint64_t sequence, const std::uint32_t* outcome) noexcept;
+  /// The slot is closed: the thread waits until the stream is done with the memory. Throws Error.
+  Status pass_on_thread(const p2p::cuda::UserStream& user);
+  /// Waits, for a time, until no stream works on the memory. Takes the mutex.
+  void abandon_streams() noexcept;
   /// Whether the tensor is there; nullopt: not yet.
   std::optional<Status> bring(const p2p::StreamArrivals::Waiting& one) noexcept;
   Status why_broken() noexcept;
@@ -113,6 +125,11 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
 
   void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
+  /// The progress thread may be reporting too: the last to write must have seen the last value.
+  /// Returns what is reported.
+  [[gnu::cold]] std::uint64_t report_what_streams_release(const Attachment& attachment,
+                                                          std::uint64_t reported,
+                                                          p2p::Notify notify) noexcept;
   /// The progress thread: a word for all that was released.
   void write_all_credits(const Attachment& attachment) noexcept;
   /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere

@@ -227,6 +227,7 @@ void PutOwner::count_quarantine(bool enters) noexcept {
 
 void PutOwner::abandon() noexcept {
   end_streams();
+  abandon_streams();
   for (const auto& attachment : attachments_) expect_no_more(*attachment);
   const bool written =
       std::any_of(attachments_.begin(), attachments_.end(),

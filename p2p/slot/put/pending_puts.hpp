@@ -20,6 +20,7 @@ namespace weft::p2p {
 struct PendingPut {
   Tensor tensor{};
   std::vector<Tensor> parts{};  ///< of a gathered put, instead of the tensor
+  Memory memory{};              ///< of the tensor, when that has gone, too
   std::uint64_t ticket = 0;
   std::uint64_t sequence = 0;  ///< dynamic: once it was announced
   Until until = Until::reusable;
@@ -65,6 +66,9 @@ class PendingPuts {
   std::uint64_t add(PendingPut put) noexcept {
     const std::uint64_t ticket = next_++;
     put.ticket = ticket;
+    put.memory = put.tensor.memory();
+    for (const Tensor& part : put.parts)
+      if (part.memory().is_gpu()) put.memory = part.memory();
     (*places_)[ticket % kMost] = std::move(put);
     set_count(count_.load(std::memory_order_relaxed) + 1);
     return ticket;
@@ -103,6 +107,10 @@ class PendingPuts {
     for (std::uint64_t before = begun + 1; before <= ticket; ++before)
       sent += at(before).cancelled ? 0 : 1;
     return sent;
+  }
+  /// The memory that the put with that ticket was of; the host's if that is forgotten.
+  Memory memory_of(std::uint64_t ticket) const noexcept {
+    return places_ && at(ticket).ticket == ticket ? at(ticket).memory : Memory::host();
   }
   /// Why the put with that ticket did not begin; ok() if it did, or if that is forgotten.
   Status outcome(std::uint64_t ticket) const noexcept {

@@ -23,19 +23,22 @@ class StreamArrivals {
     std::uint64_t sequence = 0;
     std::uint64_t buffer = 0;
     Deadline until{};
-    std::uint32_t* outcome = nullptr;
+    std::uint32_t* outcome = nullptr;  ///< the attempt, too: a sequence may have several
     cuda::StreamWait wait{};
   };
   struct Releasing {
     std::uint64_t sequence = 0;
+    const std::uint32_t* outcome = nullptr;      ///< null: a thread has waited for it
     std::unique_ptr<cuda::StreamPoint> after{};  ///< null: once it has arrived
+    bool is_void = false;                        ///< it never came: only its word is let go
   };
 
-  /// `words`: of that GPU's. Each arrival that may be held, or waited for, has one.
+  /// `words`: of that GPU's. Each arrival that is waited for, or held since, has one.
   StreamArrivals(std::shared_ptr<cuda::Gpu> gpu, cuda::StreamWords& words, std::uint32_t depth)
       : gpu_(std::move(gpu)),
         words_(words),
-        outcomes_(words.take("wait", 2 * std::size_t{depth})) {}
+        outcomes_(words.take("wait", 2 * std::size_t{depth})),
+        free_(outcomes_) {}
   StreamArrivals(const StreamArrivals&) = delete;
   StreamArrivals& operator=(const StreamArrivals&) = delete;
   ~StreamArrivals() {
@@ -47,11 +50,24 @@ class StreamArrivals {
   std::vector<Releasing> releasing{};  ///< their arrivals are gone
   bool is_served = false;              ///< the progress thread looks
 
-  /// The word of the next wait.
-  std::uint32_t* next_outcome() noexcept {
-    std::uint32_t* const word = words_.at(outcomes_[turn_++ % outcomes_.size()]);
+  /// A word for the next wait, until free_outcome(). Throws Error(exhausted), std::bad_alloc.
+  std::uint32_t* next_outcome() {
+    void_.reserve(void_.size() + waiting.size() + 1);  // fail() must not fail
+    if (free_.empty()) {
+      // Arrivals that never came are held.
+      outcomes_.reserve(outcomes_.size() + 1);
+      free_.reserve(outcomes_.size() + 1);
+      free_.push_back(words_.take("wait", 1).front());
+      outcomes_.push_back(free_.front());
+    }
+    std::uint32_t* const word = words_.at(free_.back());
+    free_.pop_back();
     cuda::tell_gpus(*word, 0);
     return word;
+  }
+  /// The arrival has gone. Null: it had no word.
+  void free_outcome(const std::uint32_t* word) noexcept {
+    if (word != nullptr) free_.push_back(static_cast<std::uint32_t>(word - words_.at(0)));
   }
   bool is_awaited(std::uint64_t sequence) const noexcept {
     return std::ranges::any_of(waiting,
@@ -64,8 +80,15 @@ class StreamArrivals {
       Waiting& one = waiting[i];
       cuda::tell_gpus(*one.outcome, static_cast<std::uint32_t>(why.code()));
       one.wait.end();
-      const auto is_of_it = [&](const Releasing& other) { return other.sequence == one.sequence; };
-      if (std::erase_if(releasing, is_of_it) == 0) void_.push_back(one.sequence);
+      const auto behind = std::ranges::find(releasing, one.outcome, &Releasing::outcome);
+      if (behind == releasing.end()) {
+        void_.push_back(one.outcome);
+      } else if (behind->after != nullptr) {
+        behind->is_void = true;
+      } else {
+        free_outcome(one.outcome);
+        releasing.erase(behind);
+      }
     }
     resume_ = {waiting[kept].sequence, waiting[kept].buffer};
     waiting.resize(kept);
@@ -83,9 +106,9 @@ class StreamArrivals {
     failed_.store(false, std::memory_order_release);
     return {std::exchange(failure_, {}), resume_};
   }
-  /// Whether an arrival that is let go never came.
-  bool forget_void(std::uint64_t sequence) noexcept {
-    const auto found = std::ranges::find(void_, sequence);
+  /// Whether an arrival that is let go never came. Its word stays in use.
+  bool forget_void(const std::uint32_t* outcome) noexcept {
+    const auto found = std::ranges::find(void_, outcome);
     if (found == void_.end()) return false;
     void_.erase(found);
     return true;
@@ -95,9 +118,10 @@ class StreamArrivals {
  private:
   const std::shared_ptr<cuda::Gpu> gpu_;
   cuda::StreamWords& words_;
-  const std::vector<std::uint32_t> outcomes_;
-  std::uint64_t turn_ = 0;
-  std::vector<std::uint64_t> void_{};  ///< arrivals that the application holds and that never came
+  std::vector<std::uint32_t> outcomes_;
+  std::vector<std::uint32_t> free_;  ///< of them, with room for all
+  /// Words of arrivals that the application holds and that never came.
+  std::vector<const std::uint32_t*> void_{};
   Status failure_{};
   Resume resume_{};
   std::atomic<bool> failed_{false};

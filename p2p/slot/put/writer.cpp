@@ -19,7 +19,7 @@ void PutWriter::take_grant(const p2p::AttachedMessage& message, const p2p::Contr
                            const p2p::GrantedMemory& memory) {
   if (declared.placement == Placement::dynamic)
     lending_ = std::make_unique<p2p::Lending>(local_, declared.depth, message.sequence);
-  queues_ = declared.placement == Placement::dynamic;
+  gathers_ = queues_ = declared.placement == Placement::dynamic;
   if (!owner_.channel->capabilities().copies) in_flight_.reserve(declared.depth);
   spec_ = declared.slot_spec();
   bytes_ = p2p::payload_bytes(spec_);
@@ -53,7 +53,7 @@ Status PutWriter::move(Moving& moving) noexcept {
   const std::size_t moved = !dynamic() && moving.parts.size() > 1 ? bytes_ : tensor.bytes();
   work.bytes = dynamic() ? bytes_ : moved;
   work.payload = at(target_.payloads, target_.index * target_.payload_stride);
-  if (moving.parts.size() == 1 && tensor.dense() && !queues_ && reachable(tensor)) [[likely]] {
+  if (moving.parts.size() == 1 && tensor.dense() && !gathers_ && reachable(tensor)) [[likely]] {
     work.source = tensor.data();
     work.tensor = &tensor;
   } else {

@@ -182,7 +182,8 @@ class PutWriter final : public RemoteEnd {
   Status take_stream_failure() noexcept;
   /// Lets go on the streams whose puts have ended. Takes the mutex. Returns whether some wait.
   bool serve_streams() noexcept;
-  void end_streams() noexcept;
+  /// Lets go on the streams whose puts have not begun, and won't. Requires the mutex.
+  void drop_streams() noexcept;
   /// Whether the put need not wait for its stream any more, or its copy does that. The mutex.
   bool is_due(p2p::PendingPut& put) noexcept;
   Status put_failure(const Status& why) const noexcept;
@@ -263,7 +264,10 @@ class PutWriter final : public RemoteEnd {
   const char* not_mapped_because_ = nullptr;
   const char* not_reached_because_ = nullptr;
   std::uint64_t mark_ = 0;  ///< for the line of the put that a GPU has copied
-  bool queues_ = false;  ///< every put is pending first: of a dynamic slot, and by copies of a GPU
+  /// Every put is pending first: of a dynamic slot, by copies of a GPU, and once streams are used,
+  /// for which the progress thread looks at the puts that have begun.
+  bool queues_ = false;
+  bool gathers_ = false;  ///< no tensor goes as it lies: of a dynamic slot, and by copies of a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::unique_ptr<p2p::StreamPuts> streams_;
   std::atomic<bool> streams_wait_{false};

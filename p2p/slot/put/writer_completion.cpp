@@ -65,6 +65,10 @@ void PutWriter::abandon() noexcept {
     in_flight_.forget_for_ever();
     if (lending_) lending_->keep_records();
   }
+  if (streams_) {
+    const std::lock_guard lock(pending_.mutex());
+    streams_->waiting.clear();
+  }
   if (!lending_ || owner_.silent.load()) return;
   lending_->take_back(credits_.released());
   lending_->keep_adopted();

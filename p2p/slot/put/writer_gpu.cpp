@@ -97,9 +97,12 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
     log_staged(why_staged());
     const std::size_t bytes = dynamic() ? parts.front().bytes() : bytes_;
     p2p::OwnedBlock stage = make_stage(bytes);
-    // Its copy would have to pin it.
-    if (streams_ && local_.gpus->any_stream_waits() &&
-        !local_.gpus->is_pinned(stage.block().chunk)) {
+    // Its copy would have to pin it, or, where the driver refuses that, keeps this thread waiting
+    // until the stream has come to the put.
+    const auto pinned = local_.gpus->is_pinned(stage.block().chunk);
+    const bool must_pin = streams_ && !pinned && local_.gpus->any_stream_waits();
+    const bool is_early = after != nullptr && !pinned.value_or(false) && !after->poll();
+    if (must_pin || is_early) {
       spare_ = std::move(stage);
       return {};
     }

@@ -30,7 +30,7 @@ void PutWriter::map_buffers(Deadline deadline) noexcept {
           mesh.send(owner, message);
         });
   if (way.way == GpuWay::mapped) {
-    queues_ = true;
+    gathers_ = queues_ = true;
     is_mapped_.store(true, std::memory_order_relaxed);
     return;
   }
@@ -39,7 +39,7 @@ void PutWriter::map_buffers(Deadline deadline) noexcept {
     // A page that is still being copied is a use of the slot, which ends on another thread: puts
     // may begin under the mutex alone.
     const std::lock_guard lock(pending_.mutex());
-    queues_ = mapped_->is_copying();
+    gathers_ = queues_ = mapped_->is_copying();
   }
   local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are not mapped: {}{}{}",
                    spec_.name, owner_.rank, not_mapped_because_, way.detail.empty() ? "" : ": ",

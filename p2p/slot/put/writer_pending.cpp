@@ -188,9 +188,9 @@ Status PutWriter::cancel_locked(std::uint64_t ticket, bool& ended) noexcept {
 
 void PutWriter::drop_pending() noexcept {
   RemoteEnd::drop_pending();
-  end_streams();
   unseen_.finish();
   const std::lock_guard lock(pending_.mutex());
+  drop_streams();
   fail_pending(
       failure(Code::closed, "put",
               "this end was closed before the put began: the owner gave no credit, or a GPU's "

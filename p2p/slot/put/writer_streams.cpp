@@ -20,15 +20,14 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   if (local_.gpus == nullptr)
     throw_error(Code::bad_argument, "put", "a stream is given, and this rank has no GPU", "");
   auto user = local_.gpus->user_stream("put", stream, memory);
+  if (!streams_ || user.gpu->words_in_use() == nullptr) {
+    p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
+    const p2p::cuda::Gpu::Current current(*user.gpu);
+    (void)user.gpu->words("put");
+  }
   if (streams_) {
     if (memory.is_gpu()) prepare_copies(user.gpu);
     return user;
-  }
-  const Deadline until = Deadline().resolve(local_.waiter.default_timeout());
-  p2p::wait_for_streams(local_, "put", until);
-  {
-    const p2p::cuda::Gpu::Current current(*user.gpu);
-    (void)user.gpu->words("put");
   }
   auto made = std::make_unique<p2p::StreamPuts>();
   const std::lock_guard lock(pending_.mutex());
@@ -36,6 +35,7 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   if (!pack_) pack_ = p2p::OwnedBlock(local_.staging, bytes_);
   local_.gpus->pin(user.gpu, pack_.arena(), pack_.block().chunk);
   streams_ = std::move(made);
+  queues_ = true;
   prepare_copies(user.gpu);
   return user;
 }
@@ -51,10 +51,11 @@ bool PutWriter::prepare_host_tensor(const p2p::cuda::UserStream& user, const Ten
   if (tensor.arena() != arena.get()) return false;
   const auto at = arena->locate(tensor.data(), tensor.extent());
   if (!at || !tensor.dense()) return false;
-  if (local_.gpus->is_pinned(at->chunk)) return true;
-  p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
-  local_.gpus->pin(user.gpu, arena, at->chunk);
-  return true;
+  if (!local_.gpus->is_pinned(at->chunk)) {
+    p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
+    local_.gpus->pin(user.gpu, arena, at->chunk);
+  }
+  return local_.gpus->is_pinned(at->chunk).value_or(false);
 }
 
 Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) noexcept {
@@ -118,15 +119,24 @@ Status PutWriter::wait_put_on(std::uint64_t ticket, Stream stream, Deadline dead
   if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
   if (dynamic() || put_ended(ticket)) return wait_put(ticket, deadline);
   try {
-    const auto user = prepare_stream(stream, Memory::host());
+    Memory memory;
+    if (stream.handle() == nullptr) {
+      // The default stream is one of each GPU: the tensor's is meant.
+      const std::lock_guard lock(pending_.mutex());
+      memory = pending_.memory_of(ticket);
+    }
+    const auto user = prepare_stream(stream, memory);
     if (p2p::waits_on_thread(local_)) return wait_put(ticket, deadline);
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    // Without the mutex: the driver waits here while the stream is full.
+    p2p::cuda::StreamWait wait;
+    {
+      const p2p::cuda::Gpu::Current current(*user.gpu);
+      wait = p2p::cuda::StreamWait(user.gpu, "put", user.handle);
+    }
     {
       const std::lock_guard lock(pending_.mutex());
-      streams_->waiting.reserve(streams_->waiting.size() + 1);
-      const p2p::cuda::Gpu::Current current(*user.gpu);
-      streams_->waiting.push_back(
-          {ticket, until, p2p::cuda::StreamWait(user.gpu, "put", user.handle)});
+      streams_->waiting.push_back({ticket, until, std::move(wait)});
     }
     streams_wait_.store(true, std::memory_order_release);
     local_.want_service();
@@ -139,8 +149,10 @@ Status PutWriter::wait_put_on(std::uint64_t ticket, Stream stream, Deadline dead
 bool PutWriter::serve_streams() noexcept {
   if (!streams_wait_.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(pending_.mutex());
+  const std::uint64_t done = pending_.done(std::memory_order_relaxed);
   drain();
-  std::erase_if(streams_->waiting, [this](p2p::StreamPuts::Waiting& one) {
+  bool is_news = pending_.done(std::memory_order_relaxed) != done;
+  std::erase_if(streams_->waiting, [&](p2p::StreamPuts::Waiting& one) {
     bool is_over = has_ended_locked(one.ticket);
     Status outcome = is_over ? outcome_of(one.ticket) : Status{};
     if (!is_over && one.until.passed()) {
@@ -156,8 +168,10 @@ bool PutWriter::serve_streams() noexcept {
       if (streams_->failure.ok()) streams_->failure = outcome;
     }
     if (is_over) one.wait.end();
+    is_news = is_news || is_over;
     return is_over;
   });
+  if (is_news) local_.ring();  // a thread may wait for the same put
   const bool any = !streams_->waiting.empty();
   streams_wait_.store(any, std::memory_order_release);
   if (any) local_.progress.turn_soon();
@@ -170,10 +184,12 @@ bool PutWriter::has_ended_locked(std::uint64_t ticket) noexcept {
   return !in_flight_.holds_up(ticket);
 }
 
-void PutWriter::end_streams() noexcept {
+void PutWriter::drop_streams() noexcept {
   if (!streams_) return;
-  const std::lock_guard lock(pending_.mutex());
-  streams_->waiting.clear();
+  // Those of the others must not write what a NIC reads: serve_streams() lets them go on.
+  std::erase_if(streams_->waiting, [this](const p2p::StreamPuts::Waiting& one) {
+    return one.ticket > pending_.done(std::memory_order_relaxed);
+  });
 }
 
 }  // namespace weft::detail

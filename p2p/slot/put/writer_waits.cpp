@@ -46,6 +46,10 @@ p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
                                owner_.host());
     return awaited;
   }
+  if (const auto& after = pending_.at(ticket).after; after != nullptr && !after->poll()) {
+    awaited.lack = "the stream that it was put behind has not come to it";
+    return awaited;
+  }
   if (mapped_ && ticket == pending_.front_ticket() && mapped_->has_begun(ticket)) {
     awaited.lack = "its GPU has not copied the tensor to the owner's GPU";
     return awaited;

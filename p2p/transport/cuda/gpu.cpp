@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/fail.hpp"
 #include "p2p/transport/cuda/api/load.hpp"
+#include "p2p/transport/cuda/relaxation.hpp"
 
 namespace weft::p2p::cuda {
 
@@ -19,7 +22,10 @@ std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
 
 // Errors are of no use here: the driver may have gone before, with its process.
 Gpu::~Gpu() {
-  if (context_ == nullptr || forked()) return;
+  if (context_ == nullptr || forked()) {
+    (void)words_.release();  // on purpose: they would call the driver
+    return;
+  }
   if (words_ != nullptr && driver_.push_context(context_) == DriverStatus::success) {
     words_.reset();
     Context popped = nullptr;
@@ -67,9 +73,14 @@ void Gpu::give_back(Event event) noexcept {
 
 StreamHandle Gpu::take_stream() {
   const std::lock_guard lock(mutex_);
-  if (!streams_.empty()) {
-    const StreamHandle stream = streams_.back();
-    streams_.pop_back();
+  // Copies of an earlier user that are held up still would hold up those of this one.
+  const ScopedRelaxation relaxed(driver_);
+  const auto idle = std::ranges::find_if(streams_, [this](StreamHandle stream) {
+    return driver_.query_stream(stream) != DriverStatus::not_ready;
+  });
+  if (idle != streams_.end()) {
+    const StreamHandle stream = *idle;
+    streams_.erase(idle);
     return stream;
   }
   streams_.reserve(streams_.capacity() + 1);  // give_back() must not fail

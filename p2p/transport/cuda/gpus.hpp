@@ -64,7 +64,8 @@ class Gpus {
   /// Pins a chunk for copies, ahead of them. Requires that no stream waits. Throws Error.
   void pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk);
-  bool is_pinned(std::uint32_t chunk) const { return pins_->is_known(chunk); }
+  /// Whether it is pinned, or the driver has refused that; nullopt: it was not asked yet.
+  std::optional<bool> is_pinned(std::uint32_t chunk) const { return pins_->is_pinned(chunk); }
 
   /// The memory with its GPU's number, which a slot's buffers lie in. Throws as arena().
   Memory resolve(const char* operation, Memory memory);
@@ -118,6 +119,9 @@ class Gpus {
  private:
   const Driver& driver(const char* operation);
   std::shared_ptr<Gpu> gpu(const char* operation, Memory memory);
+  /// Unless a stream waits. Requires a Gpu::Current, and not the mutex.
+  void pin_chunk(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
+                 std::uint32_t chunk);
   int own_gpu(const char* operation);
   int gpu_by_uuid(const std::string& uuid, int count);
   /// The GPU whose context the copy takes.

@@ -23,11 +23,11 @@ PinnedChunks::~PinnedChunks() {
 }
 
 void PinnedChunks::pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,
-                       std::uint32_t chunk) {
+                       std::uint32_t chunk, const std::function<bool()>& stream_waits) {
   const std::lock_guard lock(mutex_);
   if (pins_.contains(chunk)) return;
   // That may wait for all streams. The copy keeps its caller waiting instead, for this once.
-  if (gpu->words_in_use() != nullptr && gpu->words_in_use()->waiting() > 0) return;
+  if (stream_waits()) return;
   Pin& pin = pins_[chunk] = {gpu, arena, nullptr};
   std::byte* const data = arena->chunk_data(chunk);
   const ScopedRelaxation relaxed(gpu->driver());

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "p2p/memory/arena.hpp"
@@ -22,13 +24,16 @@ class PinnedChunks {
   ~PinnedChunks();
 
   /// Pins a chunk of the arena. Where the driver refuses that, copies work all the same, but may
-  /// make their caller wait. Requires a Gpu::Current.
+  /// make their caller wait. `stream_waits`: on any GPU, which is asked where that counts. Requires
+  /// a Gpu::Current.
   void pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,
-           std::uint32_t chunk);
-  /// Whether that chunk was pinned, or refused.
-  bool is_known(std::uint32_t chunk) {
+           std::uint32_t chunk, const std::function<bool()>& stream_waits);
+  /// Whether that chunk is pinned, or the driver has refused that; nullopt: it was not asked yet.
+  std::optional<bool> is_pinned(std::uint32_t chunk) {
     const std::lock_guard lock(mutex_);
-    return pins_.contains(chunk);
+    const auto found = pins_.find(chunk);
+    if (found == pins_.end()) return std::nullopt;
+    return found->second.data != nullptr;
   }
   /// Why some chunk is not pinned; empty: there is none, or that was told before.
   std::string take_refusal();

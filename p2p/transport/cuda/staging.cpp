@@ -60,7 +60,7 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
-  pins_->pin(chosen, block.arena(), block.block().chunk);
+  pin_chunk(chosen, block.arena(), block.block().chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
   copy->tensors.assign(parts.begin(), parts.end());
@@ -110,11 +110,11 @@ DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts
     if (part.memory().is_gpu()) return address_of(part);
     for (const auto& arena : arenas)
       if (const auto at = arena->locate(part.data(), part.extent()); at && part.dense()) {
-        pins_->pin(chosen, arena, at->chunk);
+        pin_chunk(chosen, arena, at->chunk);
         return address_of(part);
       }
     std::byte* const packed = copy->block.data() + offset;
-    pins_->pin(chosen, copy->block.arena(), copy->block.block().chunk);
+    pin_chunk(chosen, copy->block.arena(), copy->block.block().chunk);
     std::byte* end = packed;
     for_each_run(part, [&end](const std::byte* from, std::size_t bytes) {
       std::memcpy(end, from, bytes);
@@ -157,7 +157,7 @@ DeviceCopy Gpus::copy_held(const char* operation, const Tensor& on_gpu,
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
-  pins_->pin(chosen, block->arena(), block->block().chunk);
+  pin_chunk(chosen, block->arena(), block->block().chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
   copy->tensors = {on_gpu};
@@ -182,8 +182,7 @@ DeviceCopy Gpus::copy_pinned(const char* operation, const std::shared_ptr<Arena>
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
-  if (const auto at = arena->locate(host.data(), host.bytes()))
-    pins_->pin(chosen, arena, at->chunk);
+  if (const auto at = arena->locate(host.data(), host.bytes())) pin_chunk(chosen, arena, at->chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
   copy->tensors = {from, to};

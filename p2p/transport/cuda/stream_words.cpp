@@ -76,28 +76,46 @@ void StreamWords::store(std::uint32_t index, std::uint32_t value) noexcept {
 }
 
 StreamWords::Word StreamWords::begin_wait(Gpu& gpu, const char* operation, StreamHandle stream) {
-  const std::lock_guard lock(mutex_);
-  if (free_.empty())
-    throw_error(Code::exhausted, operation,
-                fmt::format("the {} words on which streams wait are all in use", kCount),
-                "wait for some on the thread");
-  const std::uint32_t index = free_.back();
-  const Word word{index, values_[index] + 1};
-  free_.pop_back();
+  Word word;
+  {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty())
+      throw_error(Code::exhausted, operation,
+                  fmt::format("the {} words on which streams wait are all in use", kCount),
+                  "wait for some on the thread");
+    word.index = take_free();
+    word.value = ++values_[word.index];
+    waiting_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  // Without the mutex: the driver waits here while the stream is full, perhaps for a stream that
+  // end_wait() is to let go on.
+  const std::uint32_t index = word.index;
   try {
     if (events_[index] == nullptr) events_[index] = gpu.take_event();
     gpu.check(driver_.wait_value32(stream, reinterpret_cast<DevicePointer>(&words_[index]),
                                    word.value, kWaitValueGreaterOrEqual),
               operation, "cuStreamWaitValue32");
   } catch (...) {
-    free_.push_back(index);
+    end_wait(word);
     throw;
   }
-  values_[index] = word.value;
-  waiting_.fetch_add(1, std::memory_order_acq_rel);
   // A driver that records nothing here has lost its GPU.
   (void)driver_.record_event(events_[index], stream);
   return word;
+}
+
+std::uint32_t StreamWords::take_free() noexcept {
+  // The word's one event tells of its last wait alone.
+  const ScopedRelaxation relaxed(driver_);
+  for (std::size_t i = free_.size(); i > 0; --i) {
+    const Event event = events_[free_[i - 1]];
+    if (event != nullptr && driver_.query_event(event) == DriverStatus::not_ready) continue;
+    std::swap(free_[i - 1], free_.back());
+    break;
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  return index;
 }
 
 void StreamWords::end_wait(Word word) noexcept {

@@ -51,6 +51,9 @@ class StreamWords {
 
  private:
   void store(std::uint32_t index, std::uint32_t value) noexcept;
+  /// A word on which no stream waits any more, as far as there is one. Requires the mutex, and that
+  /// some are free.
+  std::uint32_t take_free() noexcept;
   bool all_have_passed() noexcept;
 
   const Driver& driver_;

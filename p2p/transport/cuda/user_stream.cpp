@@ -68,7 +68,12 @@ bool Gpus::any_stream_waits() const noexcept {
 void Gpus::pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
                std::uint32_t chunk) {
   const Gpu::Current current(*by);
-  pins_->pin(by, arena, chunk);
+  pin_chunk(by, arena, chunk);
+}
+
+void Gpus::pin_chunk(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
+                     std::uint32_t chunk) {
+  pins_->pin(by, arena, chunk, [this] { return any_stream_waits(); });
 }
 
 OwnStreams::~OwnStreams() {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "p2p/transport/cuda/stream_words.hpp"
 #include "tests/cuda/slots/fabrics.hpp"
 
 namespace weft::tests {
@@ -62,6 +63,26 @@ class OwnStream {
   const std::size_t count_;
   Pinned<float> host_;
   StreamHandle stream_ = nullptr;
+};
+
+/// Holds up a stream of the application's, as a long kernel does. Made before streams wait.
+class Gate {
+ public:
+  Gate() : driver_(**load_driver()), word_(driver_, 1) {}
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() { open(); }
+
+  void hold(const OwnStream& own) {
+    EXPECT_OK(driver_.wait_value32(own.handle(), word_.at(), ++held_, kWaitValueGreaterOrEqual));
+  }
+  /// Any thread. All that it has held goes on.
+  void open() { tell_gpus(word_[0], held_); }
+
+ private:
+  const Driver& driver_;
+  Pinned<std::uint32_t> word_;
+  std::uint32_t held_ = 0;
 };
 
 }  // namespace weft::tests

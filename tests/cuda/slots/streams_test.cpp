@@ -162,6 +162,7 @@ TEST_F(Streams, GoOnAtADeadlineAndTheNextCallSaysWhy) {
       EXPECT_EQ(own.elements(0), counted(kCount, first));
       arrival.release(own.get()).or_throw();
     }
+    EXPECT_EQ(edge_of(world, "in", Role::receives).counters.transfers, 5U);
   });
 }
 
