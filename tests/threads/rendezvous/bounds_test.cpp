@@ -195,17 +195,23 @@ TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
 }
 
 TEST(RendezvousBounds, OtherMessageBytesAreAMismatchOfThem) {
-  run_on(2, [](World& world) {
+  std::atomic<int> told{0};
+  run_on(2, [&](World& world) {
     const std::uint32_t bytes = world.rank() == 0 ? 256 : 512;
     const ErrorDetail detail = thrown_by(
         [&] { (void)Rendezvous::open(world, {.name = "unlike", .message_bytes = bytes}); });
-    EXPECT_TRUE(tells(detail, Code::mismatch,
-                      {"rank " + std::to_string(1 - world.rank()), "rendezvous \"unlike\"",
-                       "message_bytes than " + std::to_string(bytes)}));
     EXPECT_EQ(detail.operation, "open");
     EXPECT_FALSE(contains(detail.text(), "slot")) << detail.text();
+    // The rank that hears of it first may have left before the other does.
+    if (detail.code != Code::peer_left) {
+      ++told;
+      EXPECT_TRUE(tells(detail, Code::mismatch,
+                        {"rank " + std::to_string(1 - world.rank()), "rendezvous \"unlike\"",
+                         "message_bytes than " + std::to_string(bytes)}));
+    }
     (void)world.leave();
   });
+  EXPECT_GE(told, 1);
 }
 
 TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
