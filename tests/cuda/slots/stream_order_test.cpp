@@ -14,16 +14,10 @@ using std::chrono::milliseconds;
 constexpr std::size_t kFew = 1000;
 
 SlotSpec spec_of(Memory memory, std::uint32_t depth = 2) {
-  return {.name = "in", .shape = {kFew}, .depth = depth, .memory = memory};
+  return stream_spec(memory, kFew, depth);
 }
 
-class StreamOrder : public OnGpus {
- protected:
-  void SetUp() override {
-    OnGpus::SetUp();
-    if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's streams";
-  }
-};
+using StreamOrder = OnStandInStreams;
 
 TEST_F(StreamOrder, KeepsApartTheAttemptsAtOneTensor) {
   run_on(1, settings().with(Setting::log, "off"), [&](World& world) {

@@ -12,6 +12,21 @@ namespace weft::tests {
 /// Expects a call of weft's to go well.
 #define EXPECT_OK_STATUS(call) EXPECT_EQ((call).text(), ::weft::Status().text())
 
+/// Tests whose streams the stand-in sees.
+class OnStandInStreams : public OnGpus {
+ protected:
+  void SetUp() override {
+    OnGpus::SetUp();
+    if (control() == nullptr) GTEST_SKIP() << "a real GPU's streams can't be looked at";
+  }
+};
+
+/// A slot on the given memory.
+inline SlotSpec stream_spec(Memory memory, std::size_t count, std::uint32_t depth = 2) {
+  return {
+      .name = "in", .shape = {static_cast<std::int64_t>(count)}, .depth = depth, .memory = memory};
+}
+
 /// A stream of the application's on one GPU, with host memory that it copies to and from.
 class OwnStream {
  public:

@@ -13,16 +13,11 @@ constexpr std::size_t kCount = 1000;
 constexpr std::size_t kTurns = 6;
 
 SlotSpec spec_on(Memory memory, std::uint32_t depth = 2) {
-  return {.name = "in", .shape = {kCount}, .depth = depth, .memory = memory};
+  return stream_spec(memory, kCount, depth);
 }
 
-class Streams : public OnGpus {
+class Streams : public OnStandInStreams {
  protected:
-  void SetUp() override {
-    OnGpus::SetUp();
-    if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's streams";
-  }
-
   /// Rank 1's stream fills a tensor on its GPU again and again and puts it; rank 0's stream reads
   /// what comes. Neither thread waits. Returns the elements that rank 0 has read.
   static std::vector<std::vector<float>> exchange(Over fabric, std::uint64_t seed = 1) {

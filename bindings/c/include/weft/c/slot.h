@@ -137,8 +137,8 @@ weft_code weft_put_wait(weft_remote_slot* remote, double timeout_seconds);
  * owner has read it. */
 weft_code weft_put_start(weft_remote_slot* remote, const weft_tensor* const* parts, size_t count,
                          weft_until until, weft_request** request);
-/* Begins to put what the tensor holds when the work that is on the stream is done. What is put on
- * the stream later may write the tensor only behind weft_request_wait_on. */
+/* Begins a put that starts once the work now on the stream is done, and takes the tensor as that
+ * work leaves it. Call weft_request_wait_on before later work on the stream writes the tensor. */
 weft_code weft_put_start_on(weft_remote_slot* remote, const weft_tensor* tensor,
                             void* const* stream, weft_until until, weft_request** request);
 /* `ended` is 1 if the operation has ended, well or not. Never blocks. */
