@@ -102,6 +102,9 @@ TEST_F(Streams, AreRightHoweverLateTheyAre) {
 
 /// Planted: the copy of a put does not wait for the stream that fills its tensor.
 TEST_F(Streams, AreCaughtIfACopyDoesNotWaitForThem) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the race that is planted here is one that the sanitizer reports";
+#endif
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     ASSERT_EQ(control()->restart({.seed = seed, .delay = milliseconds(2)}),
