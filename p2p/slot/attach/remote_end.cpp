@@ -29,7 +29,8 @@ RemoteEnd::RemoteEnd(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       counters_(row_.counters()),
       needs_(mesh),
       gate_([this] {
-        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_,
+        local_.progress.post([&mesh = mesh_, &owner = owner_,
+                              slot = slot_id_.load(std::memory_order_relaxed),
                               attachment = attachment_id_] {
           mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .attachment_id = attachment});
         });
@@ -82,7 +83,7 @@ void RemoteEnd::granted(const p2p::AttachedMessage& message) {
   } catch (const std::bad_alloc&) {
     return refused(failure(Code::exhausted, "attach", "no memory to keep track of the slot", ""));
   }
-  slot_id_ = message.slot_id;
+  slot_id_.store(message.slot_id, std::memory_order_relaxed);
   attachment_id_ = message.attachment_id;
   counters_.control_messages.add(2);
   row_.set_role(reader ? Role::views : Role::puts);

@@ -126,7 +126,8 @@ class RemoteEnd {
   std::atomic<bool> is_mapped_{false};  ///< puts go by one copy into the owner's GPU
   std::atomic<bool> by_nic_{false};     ///< a NIC reads or writes a GPU's memory for puts
   mutable p2p::UseGate gate_;           ///< shut when the owner has closed the slot
-  std::uint64_t slot_id_ = 0;
+  /// A thread that lets go of this end names the slot while the progress thread takes the grant.
+  std::atomic<std::uint64_t> slot_id_{0};
   std::uint64_t attachment_id_ = 0;
 
  private:
