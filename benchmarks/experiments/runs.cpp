@@ -14,6 +14,7 @@
 #include "benchmarks/driver/driver.hpp"
 #include "benchmarks/driver/hosts.hpp"
 #include "benchmarks/driver/launch.hpp"
+#include "benchmarks/harness/rpc_built.hpp"
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/workloads/models.hpp"
 #include "p2p/memory/memory_limits.hpp"
@@ -62,10 +63,13 @@ class Launcher {
   /// Without the ways that can't run here.
   std::vector<Task> tasks_of(const TrainingOptions& job) {
     TrainingOptions own = job;
+    if (!kRpcRefusal.empty() && std::erase(own.ways, kRpcWay) > 0)
+      skip(fmt::format("{} by rpc", job.model), std::string(kRpcRefusal));
+    const std::size_t wanted = own.ways.size();
     std::erase_if(own.ways, [](const std::string& way) { return way == kGrpcWay; });
     std::vector<Task> tasks;
     if (!own.ways.empty()) tasks.push_back({weft_, own});
-    if (own.ways.size() < job.ways.size() && job.ranks > 1)
+    if (own.ways.size() < wanted && job.ranks > 1)
       if (const auto peer = grpc()) {
         own.ways = {std::string(kGrpcWay)};
         tasks.push_back({*peer, own});

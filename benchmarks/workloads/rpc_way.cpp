@@ -1,11 +1,18 @@
 #include "benchmarks/workloads/rpc_way.hpp"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <new>
+#include <span>
+#include <string>
 
+#include "rpc.pb.h"
 #include "runtime/world/services.hpp"
 #include "weft/message.hpp"
 
@@ -13,25 +20,16 @@ namespace weft::bench {
 namespace {
 
 using dataflow::EdgePlace;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
 
 constexpr std::size_t kPiece = 256 << 10;
+/// How generated code encodes the content's field: its bytes follow its number and their count.
+constexpr std::uint32_t kContentTag = (TensorAnswer::kContentFieldNumber << 3) | 2;
+constexpr std::uint32_t kShapeTag = (TensorAnswer::kShapeFieldNumber << 3) | 2;
 
-std::uint64_t call_tag(std::size_t edge) { return 3 * edge; }
-std::uint64_t answer_tag(std::size_t edge) { return 3 * edge + 1; }
-/// The message before the answer, on an edge whose shape changes.
-std::uint64_t shape_tag(std::size_t edge) { return 3 * edge + 2; }
-
-bool has_shape_messages(const dataflow::Edge& edge) {
-  return edge.kind == dataflow::EdgeKind::dynamic;
-}
-/// Memory for a shape message; none if the edge has no such messages.
-Tensor shape_memory(World& world, const dataflow::Edge& edge) {
-  if (!has_shape_messages(edge)) return {};
-  return world.allocate(DType::i64, {static_cast<std::int64_t>(edge.type.shape.dims())});
-}
-std::size_t largest_piece(const dataflow::Edge& edge) {
-  return has_shape_messages(edge) ? kPiece : edge.bytes;
-}
+std::uint64_t call_tag(std::size_t edge) { return 2 * edge; }
+std::uint64_t answer_tag(std::size_t edge) { return 2 * edge + 1; }
 
 /// The messages of a world, which one thread at a time may use.
 class Line {
@@ -70,9 +68,9 @@ class Line {
 /// Two private buffers: one is copied while the other is under way.
 class Pieces {
  public:
-  Pieces(World& world, std::size_t bytes) {
-    const auto size = static_cast<std::int64_t>(std::clamp<std::size_t>(bytes, 1, kPiece));
-    for (Tensor& buffer : buffers_) buffer = world.allocate(DType::u8, {size});
+  explicit Pieces(World& world) {
+    for (Tensor& buffer : buffers_)
+      buffer = world.allocate(DType::u8, {static_cast<std::int64_t>(kPiece)});
   }
   const Tensor& operator[](std::size_t piece) const { return buffers_[piece % buffers_.size()]; }
 
@@ -80,9 +78,10 @@ class Pieces {
   std::array<Tensor, 2> buffers_;
 };
 
-std::size_t pieces_of(std::size_t bytes) { return bytes == 0 ? 1 : (bytes + kPiece - 1) / kPiece; }
-std::size_t bytes_of(std::size_t piece, std::size_t bytes) {
-  return std::min(kPiece, bytes - piece * kPiece);
+Status no_memory(const EdgePlace& place) {
+  return Status(ErrorDetail{.code = Code::exhausted,
+                            .operation = "rpc",
+                            .message = "no memory for the message of " + place.name});
 }
 
 class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition {
@@ -91,20 +90,21 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
       : line_(line),
         edge_(place.index),
         to_(place.edge.to),
-        buffers_(world, largest_piece(place.edge)),
-        shape_(shape_memory(world, place.edge)),
+        no_memory_(no_memory(place)),
+        buffers_(world),
         called_(world.allocate(DType::u8, {0})) {
     await_call();
   }
 
   void start(const Tensor& tensor) noexcept override {
-    tensor_ = tensor;
     status_ = {};
     sent_ = 0;
+    copied_ = 0;
     is_called_ = false;
+    if (!pack(tensor)) status_ = no_memory_;
     ++costs_.transfers;
     costs_.bytes_moved += tensor.bytes();
-    costs_.bytes_copied += tensor.bytes();
+    costs_.bytes_copied += 2 * tensor.bytes();
   }
   bool is_sent() noexcept override {
     return line_.take([this] { return go_on(); });
@@ -121,6 +121,35 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
   bool holds() noexcept override {
     return line_.try_take([this] { return go_on(); });
   }
+  /// The message keeps its memory from tensor to tensor.
+  bool pack(const Tensor& tensor) noexcept try {
+    // set_content() would make a copy more.
+    message_.mutable_content()->assign(reinterpret_cast<const char*>(tensor.data()),
+                                       tensor.bytes());
+    TensorAnswer head;
+    for (std::size_t i = 0; i < tensor.shape().dims(); ++i) head.add_shape(tensor.shape()[i]);
+    head_ = head.SerializeAsString();
+    std::array<std::uint8_t, 16> field;
+    std::uint8_t* end = CodedOutputStream::WriteTagToArray(kContentTag, field.data());
+    end = CodedOutputStream::WriteVarint32ToArray(
+        static_cast<std::uint32_t>(message_.content().size()), end);
+    head_.append(reinterpret_cast<const char*>(field.data()),
+                 static_cast<std::size_t>(end - field.data()));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  std::size_t bytes() const noexcept { return head_.size() + message_.content().size(); }
+  /// Serializes the next bytes of the message; a library's stream could not stop amid it.
+  std::size_t serialize(const Tensor& buffer) noexcept {
+    const std::string& content = message_.content();
+    const std::size_t head = copied_ == 0 ? head_.size() : 0;
+    const std::size_t from = copied_ == 0 ? 0 : copied_ - head_.size();
+    const std::size_t rest = std::min(kPiece - head, content.size() - from);
+    std::memcpy(buffer.data(), head_.data(), head);
+    std::memcpy(buffer.data() + head, content.data() + from, rest);
+    return head + rest;
+  }
   /// True once the tensor has been sent. With the line.
   bool go_on() noexcept {
     if (!status_.ok()) return true;
@@ -128,27 +157,20 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
       if (!has_ended(call_)) return false;
       is_called_ = true;
       await_call();
-      if (shape_.data() != nullptr) send_shape();
     }
-    const std::size_t all = pieces_of(tensor_.bytes());
-    while (status_.ok() && sent_ < all && (sent_ < 2 || has_ended(sending_[sent_ % 2]))) {
-      const std::size_t bytes = bytes_of(sent_, tensor_.bytes());
+    while (status_.ok() && copied_ < bytes() && has_ended(sending_[sent_ % 2])) {
       const Tensor& buffer = buffers_[sent_];
-      std::memcpy(buffer.data(), tensor_.data() + sent_ * kPiece, bytes);
-      sending_[sent_ % 2] = line_.messages.isend(
-          to_, answer_tag(edge_), buffer.part(0, {static_cast<std::int64_t>(bytes)}));
+      const std::size_t some = serialize(buffer);
+      sending_[sent_ % 2] = line_.messages.isend(to_, answer_tag(edge_),
+                                                 buffer.part(0, {static_cast<std::int64_t>(some)}));
+      copied_ += some;
       ++sent_;
     }
-    return !status_.ok() || (sent_ == all && has_ended(sending_[0]) && has_ended(sending_[1]) &&
-                             has_ended(sending_shape_));
+    return !status_.ok() ||
+           (copied_ == bytes() && has_ended(sending_[0]) && has_ended(sending_[1]));
   }
   /// Always posted, so that a call that comes early does not keep later messages out of the ring.
   void await_call() noexcept { call_ = line_.messages.irecv(to_, call_tag(edge_), called_); }
-  void send_shape() noexcept {
-    for (std::size_t i = 0; i < tensor_.shape().dims(); ++i)
-      shape_.as<std::int64_t>()[i] = tensor_.shape()[i];
-    sending_shape_ = line_.messages.isend(to_, shape_tag(edge_), shape_);
-  }
   bool has_ended(MessageRequest& request) noexcept {
     if (!request.test()) return false;
     if (const auto ended = request.wait(); !ended.ok()) status_ = ended.status();
@@ -158,44 +180,49 @@ class RpcSend final : public dataflow::SendEnd, private weft::detail::Condition 
   Line& line_;
   const std::size_t edge_;
   const int to_;
+  const Status no_memory_;
   const Pieces buffers_;
-  const Tensor shape_;
   const Tensor called_;
-  Tensor tensor_;
+  TensorAnswer message_;
+  std::string head_;  ///< the message's bytes before its content
   MessageRequest call_;
-  MessageRequest sending_shape_;
   std::array<MessageRequest, 2> sending_;
   bool is_called_ = false;
-  std::size_t sent_ = 0;  ///< pieces
+  std::size_t sent_ = 0;    ///< pieces
+  std::size_t copied_ = 0;  ///< bytes
   Status status_;
   TransferCounters costs_;
 };
 
+/// The tensor is read in the message.
 class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Condition {
  public:
   RpcReceive(World& world, Line& line, const EdgePlace& place)
-      : world_(world),
-        line_(line),
+      : line_(line),
         edge_(place.index),
         from_(place.edge.from),
-        dtype_(place.edge.type.dtype),
-        buffers_(world, largest_piece(place.edge)),
-        call_(world.allocate(DType::u8, {0})),
-        shape_(shape_memory(world, place.edge)) {
-    if (!has_shape_messages(place.edge))
-      tensor_ = world.allocate(dtype_, place.edge.type.shape.shape());
+        type_(place.edge.type),
+        no_memory_(no_memory(place)),
+        buffers_(world),
+        call_(world.allocate(DType::u8, {0})) {
+    for (std::size_t piece = 0; piece < 2; ++piece) receive(piece);
   }
 
   bool is_there() noexcept override {
     return line_.take([this] { return go_on(); });
   }
-  Result<Tensor> take(Deadline) noexcept override {
+  Result<Tensor> take(Deadline) noexcept override try {
     if (!status_.ok()) return status_;
     has_called_ = false;
+    std::string& content = *message_.mutable_content();
     ++costs_.transfers;
-    costs_.bytes_moved += tensor_.bytes();
-    costs_.bytes_copied += tensor_.bytes();
-    return tensor_;
+    costs_.bytes_moved += content.size();
+    costs_.bytes_copied += content.size();
+    return Tensor::wrap(
+        content.data(), type_.dtype,
+        Shape(std::span(message_.shape().data(), static_cast<std::size_t>(message_.shape_size()))));
+  } catch (const Error& error) {
+    return Status(ErrorDetail{.code = error.code(), .message = error.what()});
   }
   void release() noexcept override {}
   dataflow::Awaited awaited() noexcept override {
@@ -210,71 +237,82 @@ class RpcReceive final : public dataflow::ReceiveEnd, private weft::detail::Cond
     return line_.try_take([this] { return go_on(); });
   }
   /// True once the tensor has come. With the line.
-  bool go_on() noexcept {
+  bool go_on() noexcept try {
     if (!has_called_) begin_call();
-    if (!has_shape_ && !take_shape()) return !status_.ok();
-    const std::size_t all = pieces_of(tensor_.bytes());
-    while (status_.ok() && come_ < all && receiving_[come_ % 2].test()) {
+    while (status_.ok() && copied_ < length_ && receiving_[come_ % 2].test()) {
       const auto ended = receiving_[come_ % 2].wait();
-      if (!ended.ok()) status_ = ended.status();
-      std::memcpy(tensor_.data() + come_ * kPiece, buffers_[come_].data(),
-                  bytes_of(come_, tensor_.bytes()));
-      if (come_ + 2 < all) receive(come_ + 2);
-      ++come_;
+      if (ended.ok())
+        take_piece(ended->bytes);
+      else
+        status_ = ended.status();
     }
-    return !status_.ok() || come_ == all;
+    return !status_.ok() || copied_ == length_;
+  } catch (const std::bad_alloc&) {
+    status_ = no_memory_;
+    return true;
   }
   void begin_call() noexcept {
     has_called_ = true;
-    come_ = 0;
-    has_shape_ = shape_.data() == nullptr;
-    if (has_shape_)
-      receive_first();
-    else
-      receiving_shape_ = line_.messages.irecv(from_, shape_tag(edge_), shape_);
+    copied_ = 0;
+    length_ = kUnknown;
     calling_ = line_.messages.isend(from_, call_tag(edge_), call_);
   }
-  /// False until the shape has come, and after a failure.
-  bool take_shape() noexcept {
-    if (!receiving_shape_.test()) return false;
-    if (const auto ended = receiving_shape_.wait(); !ended.ok()) status_ = ended.status();
-    if (status_.ok()) allocate();
-    if (!status_.ok()) return false;
-    has_shape_ = true;
-    receive_first();
-    return true;
+  /// Parses the next bytes of the message.
+  void take_piece(std::size_t bytes) {
+    const std::byte* from = buffers_[come_].data();
+    if (length_ == kUnknown) {
+      const std::size_t head = parse_head({from, bytes});
+      from += head;
+      bytes -= head;
+    }
+    std::string& content = *message_.mutable_content();
+    bytes = std::min(bytes, content.size() - copied_);
+    std::memcpy(content.data() + copied_, from, bytes);
+    copied_ += bytes;
+    receive(come_ + 2);
+    ++come_;
   }
-  /// The memory of the step before, if the shape is the same.
-  void allocate() noexcept try {
-    const Shape shape{std::span<const std::int64_t>(shape_.as<std::int64_t>())};
-    if (tensor_.data() == nullptr || tensor_.shape() != shape)
-      tensor_ = world_.allocate(dtype_, shape);
-  } catch (const Error& error) {
-    status_ = Status(ErrorDetail{.code = error.code(), .message = error.what()});
-  }
-  void receive_first() noexcept {
-    for (std::size_t piece = 0; piece < std::min<std::size_t>(2, pieces_of(tensor_.bytes()));
-         ++piece)
-      receive(piece);
+  /// Returns the bytes before the content, which get their memory.
+  std::size_t parse_head(std::span<const std::byte> piece) {
+    CodedInputStream in(reinterpret_cast<const std::uint8_t*>(piece.data()),
+                        static_cast<int>(piece.size()));
+    std::uint32_t length = 0;
+    message_.clear_shape();
+    while (in.ReadTag() == kShapeTag && in.ReadVarint32(&length)) {
+      const auto limit = in.PushLimit(static_cast<int>(length));
+      for (std::uint64_t dim = 0; in.BytesUntilLimit() > 0 && in.ReadVarint64(&dim);)
+        message_.add_shape(static_cast<std::int64_t>(dim));
+      in.PopLimit(limit);
+    }
+    if (!in.LastTagWas(kContentTag) || !in.ReadVarint32(&length)) {
+      status_ = Status(ErrorDetail{.code = Code::system,
+                                   .operation = "rpc",
+                                   .message = "the answer is no message of its type"});
+      length = 0;
+    }
+    length_ = length;
+    message_.mutable_content()->resize(length);
+    return static_cast<std::size_t>(in.CurrentPosition());
   }
   void receive(std::size_t piece) noexcept {
     receiving_[piece % 2] = line_.messages.irecv(from_, answer_tag(edge_), buffers_[piece]);
   }
 
-  World& world_;
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+
   Line& line_;
   const std::size_t edge_;
   const int from_;
-  const DType dtype_;
+  const dataflow::TensorType type_;
+  const Status no_memory_;
   const Pieces buffers_;
   const Tensor call_;
-  const Tensor shape_;
-  Tensor tensor_;
+  TensorAnswer message_;
   MessageRequest calling_;
-  MessageRequest receiving_shape_;
   std::array<MessageRequest, 2> receiving_;
   bool has_called_ = false;
-  bool has_shape_ = false;
+  std::uint64_t length_ = 0;  ///< of the content
+  std::uint64_t copied_ = 0;
   std::size_t come_ = 0;  ///< pieces
   Status status_;
   TransferCounters costs_;

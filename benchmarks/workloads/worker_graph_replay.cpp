@@ -1,9 +1,12 @@
 // Steps of the models of the paper's table 1 as graphs, by each way of their edges. The limit is
 // that of ps_replay's views.
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
 #include "benchmarks/harness/limit.hpp"
+#include "benchmarks/harness/rpc_built.hpp"
 #include "benchmarks/workloads/bare_replay.hpp"
 #include "benchmarks/workloads/graph_replay.hpp"
 #include "benchmarks/workloads/rpc_way.hpp"
@@ -49,8 +52,13 @@ RunRow measure(World& world, const RunOptions& options, const Model& model, std:
 std::vector<RunRow> measure_graph_replay(World& world, const RunOptions& options) {
   std::vector<RunRow> rows;
   for (const std::size_t bytes : options.sizes)
-    for (const std::string_view kind : kKindsOfEdge)
+    for (const std::string_view kind : kKindsOfEdge) {
+      if (kind == kRpcEdges && !kRpcRefusal.empty()) {
+        if (world.rank() == 0) fmt::print(stderr, "graph_replay: skipped: rpc: {}\n", kRpcRefusal);
+        continue;
+      }
       rows.push_back(measure(world, options, model_of(bytes), kind));
+    }
   return rows;
 }
 

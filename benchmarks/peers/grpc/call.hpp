@@ -3,10 +3,17 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 namespace weft::bench {
+
+/// Fills a message's field, which keeps its memory. The field's own setter would make a copy more.
+inline void set_bytes(std::string& field, const void* from, std::size_t bytes) {
+  field.assign(static_cast<const char*>(from), bytes);
+}
 
 /// One stream for many exchanges, as gRPC's performance guide advises: a new call per exchange
 /// costs more. Both messages keep their memory between exchanges. Errors are std::runtime_error.

@@ -186,7 +186,7 @@ std::optional<EdgeWriter::Entry> EdgeWriter::next() {
 void EdgeWriter::copy(const Entry& entry) {
   EdgeTensor& request = call_.request();
   request.set_edge(static_cast<std::int32_t>(entry.edge));
-  request.set_content(entry.tensor.data(), entry.tensor.bytes());
+  set_bytes(*request.mutable_content(), entry.tensor.data(), entry.tensor.bytes());
   request.clear_shape();
   for (std::size_t i = 0; entry.with_shape && i < entry.tensor.shape().dims(); ++i)
     request.add_shape(entry.tensor.shape()[i]);

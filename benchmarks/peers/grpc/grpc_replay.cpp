@@ -53,7 +53,7 @@ grpc::Status ReplayService::Steps(grpc::ServerContext*,
                    reinterpret_cast<const float*>(gradients_[1].data()));
     meeting_.arrive_and_wait();
     const auto& parameters = shard->part(i);
-    answer.set_content(parameters.data(), parameters.size() * sizeof(float));
+    set_bytes(*answer.mutable_content(), parameters.data(), parameters.size() * sizeof(float));
     if (!stream->Write(answer)) return grpc::Status::CANCELLED;
   }
   return grpc::Status::OK;
@@ -80,7 +80,8 @@ std::vector<RunRow> replay_over_grpc(int rank,
       const std::jthread readers[] = {std::jthread(take, 0), std::jthread(take, 1)};
       for (const Part& part : parts) {
         ReplayCall& call = call_to(part.server);
-        call.request().set_content(worker.gradient(part), part.count * sizeof(float));
+        set_bytes(*call.request().mutable_content(), worker.gradient(part),
+                  part.count * sizeof(float));
         call.send();
       }
     });

@@ -27,7 +27,8 @@ void store_all(RowCall& call) {
     RowStep& step = call.request();
     step.Clear();
     for (std::size_t i = 0; i < kStored && row < kTableRows; ++i) step.add_pushed(row_id(row++));
-    step.set_gradients(zeros.data(), static_cast<std::size_t>(step.pushed_size()) * kRowBytes);
+    set_bytes(*step.mutable_gradients(), zeros.data(),
+              static_cast<std::size_t>(step.pushed_size()) * kRowBytes);
     call.exchange();
   }
 }

@@ -33,7 +33,7 @@ std::vector<RunRow> measure_training(const std::shared_ptr<grpc::Channel>& chann
     call.request().add_shape(static_cast<std::int64_t>(size / sizeof(float)));
     TrainingPeer peer(size, options);
     const auto more = peer.measure([&](const std::vector<float>& gradient) {
-      call.request().set_content(gradient.data(), size);
+      set_bytes(*call.request().mutable_content(), gradient.data(), size);
       return reinterpret_cast<const float*>(call.exchange().content().data());
     });
     rows.insert(rows.end(), more.begin(), more.end());
