@@ -70,6 +70,9 @@ class Poller {
   virtual bool poll() noexcept = 0;
   /// Polls on behalf of a thread that does not go on waiting.
   virtual void poll_once() noexcept = 0;
+  /// Polls, or waits for the thread that does: what had come before the call shows after it. The
+  /// caller holds no lock.
+  virtual void catch_up() noexcept { poll(); }
   /// Called before the caller sleeps: arrivals ring the doorbell from now on.
   virtual void arm() noexcept = 0;
 };
@@ -126,6 +129,11 @@ class Waiter {
   void poll_once() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
       both([](Poller& poller) { poller.poll_once(); });
+  }
+  /// For a caller that says next that nothing has come: see Poller::catch_up().
+  void catch_up() const noexcept {
+    if (poller_ != nullptr) [[unlikely]]
+      both([](Poller& poller) { poller.catch_up(); });
   }
   /// Like poll_once(), for application threads: also progresses registered operations as far as
   /// that needs no wait.

@@ -84,7 +84,7 @@ class RemoteEnd {
   std::uint64_t id() const noexcept { return id_; }
   bool over() const noexcept { return local_.over(); }
   /// Before saying that nothing has come.
-  void poll_arrivals() const noexcept { local_.waiter.poll(); }
+  void poll_arrivals() const noexcept { local_.waiter.catch_up(); }
   Status refusal(const char* operation) const noexcept {
     return local_.refusal(operation, asked_.name);
   }

@@ -256,6 +256,19 @@ void Completions::poll_once() noexcept {
   for (const auto& queue : queues_) try_poll(*queue);
 }
 
+void Completions::catch_up() noexcept {
+  for (const auto& queue : queues_)
+    if (queue->mutex.try_lock()) [[likely]] {
+      poll(*queue);
+      queue->mutex.unlock();
+    } else {
+      // The other thread may have taken a completion off the queue and not have shown it yet.
+      const std::lock_guard lock(queue->mutex);
+    }
+  if (inline_ && !polled_.load(std::memory_order_relaxed))
+    polled_.store(true, std::memory_order_relaxed);
+}
+
 void Completions::help() noexcept {
   if (inline_)
     poll();

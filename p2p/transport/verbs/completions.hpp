@@ -48,6 +48,7 @@ class Completions final : public Poller {
 
   bool poll() noexcept override;
   void poll_once() noexcept override;
+  void catch_up() noexcept override;
   void arm() noexcept override;
   /// For who needs room that completions give back: looks, or lets those look that do.
   void help() noexcept;

@@ -58,6 +58,10 @@ void Rails::poll_once() noexcept {
   for (const Rail& rail : rails_) rail.completions->poll_once();
 }
 
+void Rails::catch_up() noexcept {
+  for (const Rail& rail : rails_) rail.completions->catch_up();
+}
+
 void Rails::arm() noexcept {
   for (const Rail& rail : rails_) rail.completions->arm();
 }

@@ -47,6 +47,7 @@ class Rails final : public Poller {
   /// Since start(), each as Completions has it, of all of them.
   bool poll() noexcept override;
   void poll_once() noexcept override;
+  void catch_up() noexcept override;
   void arm() noexcept override;
   void help() noexcept;
   void drain() noexcept;
