@@ -20,7 +20,7 @@ int weft_python_take(int* flag);
 int weft_python_put(int* flag, weft_remote_slot* remote, const weft_tensor* tensor, double timeout_seconds);
 int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, const weft_tensor* tensor,
                      weft_message_request** request);
-typedef struct { int flag; weft_message_info info; } weft_python_mailbox;
+typedef struct { int* flag; weft_message_info known; weft_message_info came; } weft_python_mailbox;
 int weft_python_recv(weft_python_mailbox* box, weft_world* world, int source, uint64_t tag, const weft_tensor* tensor,
                      double timeout_seconds);
 extern "Python" void weft_python_reduce(void* context, void* into, const void* from, int64_t count, weft_dtype dtype);
@@ -90,25 +90,29 @@ static int weft_python_send(int* flag, weft_world* world, int to, uint64_t tag, 
   __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
   return code;
 }
-/* A report stays the same object in Python while messages are alike. */
+/* Messages that are alike have one report in Python, `known`, which never changes. `came`: that of another message. */
 typedef struct {
-  int flag;
-  weft_message_info info;
+  int* flag;
+  weft_message_info known;
+  weft_message_info came;
 } weft_python_mailbox;
-/* The flag stays taken, except with -1: the caller returns it when it has read the report. -2: a message came whose
- * report differs from the one before. */
+/* -1: another thread has the flag. -2: a message came whose report is another; the flag stays taken until the caller
+ * has read it. */
 static int weft_python_recv(weft_python_mailbox* box, weft_world* world, int source, uint64_t tag,
                             const weft_tensor* tensor, double timeout_seconds) {
-  weft_message_info before;
+  weft_message_info came = {0};
   int code;
-  if (!weft_python_take(&box->flag)) return -1;
-  before = box->info;
-  code = (int)weft_message_recv(world, source, tag, WEFT_EXACT_TAG, tensor, timeout_seconds, &box->info);
-  if (code == 0 &&
-      (box->info.source != before.source || box->info.tag != before.tag || box->info.bytes != before.bytes ||
-       box->info.dtype != before.dtype))
+  if (!weft_python_take(box->flag)) return -1;
+  came.struct_size = sizeof came;
+  code = (int)weft_message_recv(world, source, tag, WEFT_EXACT_TAG, tensor, timeout_seconds, &came);
+  if (code > 0) return code;
+  if (came.source != box->known.source || came.tag != box->known.tag || came.bytes != box->known.bytes ||
+      came.dtype != box->known.dtype) {
+    box->came = came;
     return -2;
-  return code;
+  }
+  __atomic_store_n(box->flag, 0, __ATOMIC_RELEASE);
+  return 0;
 }
 
 /* A capsule that a consumer has taken has another name. */

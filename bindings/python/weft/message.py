@@ -58,11 +58,10 @@ class Messages:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._box = ffi.new("weft_python_mailbox*")
-        self._box.info.struct_size = ffi.sizeof("weft_message_info")
-        self._flag = ffi.addressof(self._box, "flag")
-        self._line = Line(Lock(self._flag))
-        self._report = MessageInfo(0, 0, 0, NAMES[0])
+        lock = Lock()
+        self._flag = lock.flag
+        self._line = Line(lock)
+        self._keep_report(_info()[0])
         self._begun = ffi.new("weft_message_request**")
         self._sent = _memory.Last("send")
         self._filled = _memory.Last("recv", writable=True)
@@ -105,20 +104,33 @@ class Messages:
             pair = self._filled.take(into)
         if type(tag) is not int:
             return self._recv_masked(source, tag, pair[1], timeout)
-        code = _recv(self._box, self._world._node.pointer, source, tag, pair[1]._handle,
+        box, report = self._known
+        code = _recv(box, self._world._node.pointer, source, tag, pair[1]._handle,
                      PART if timeout is None or timeout > PART else _waits.given(timeout))
+        if code:
+            report = self._recv_rest(code, box, source, tag, pair[1], timeout)
+        if self._line.waiting:
+            self._line.free_waiting()
+        return report
+
+    def _recv_rest(self, code: int, box: Any, source: int, tag: int, into: Tensor,
+                   timeout: float | None) -> MessageInfo:
         if code == -1:
             raise busy("recv")
         try:
-            if code:
-                if code > 0:
-                    return self._recv_on(code, source, tag, _EXACT, pair[1], timeout)
-                self._report = _told(self._box.info)
-            return self._report
+            if code > 0:
+                return self._recv_on(code, source, tag, _EXACT, into, timeout)
+            return self._keep_report(box.came)
         finally:
             self._flag[0] = 0
-            if self._line.waiting:
-                self._line.free_waiting()
+            self._line.free_waiting()
+
+    def _keep_report(self, info: Any) -> MessageInfo:
+        """The report of this message and of those alike."""
+        box = ffi.new("weft_python_mailbox*", (self._flag, info))
+        report = _told(info)
+        self._known = box, report
+        return report
 
     def _recv_masked(self, source: int, tag: Tag, into: Tensor, timeout: float | None) -> MessageInfo:
         value, mask = tag if isinstance(tag, tuple) else (tag, _EXACT)
