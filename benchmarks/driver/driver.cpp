@@ -15,6 +15,8 @@
 #include "benchmarks/driver/launch.hpp"
 #include "benchmarks/driver/other_build.hpp"
 #include "benchmarks/driver/programs.hpp"
+#include "benchmarks/harness/rpc_built.hpp"
+#include "benchmarks/harness/transfer.hpp"
 #if defined(WEFT_HAS_VERBS)
 #include "benchmarks/driver/perftest.hpp"
 #endif
@@ -132,6 +134,11 @@ std::vector<RunOptions> by_kind(RunOptions run, const Description& benchmark) {
     for (const std::size_t size : run.sizes)
       for (const std::string_view kind : benchmark.kinds_apart) {
         if (size <= kHuge) break;
+        if (kind == kByRpc && (size >= kMostMessage || !kRpcRefusal.empty())) {
+          fmt::print(stderr, "left out: {} bytes by rpc: {}\n", size,
+                     kRpcRefusal.empty() ? "protobuf's messages end at 2 GiB" : kRpcRefusal);
+          continue;
+        }
         runs.push_back(run);
         runs.back().sizes = {size};
         runs.back().kind = kind;

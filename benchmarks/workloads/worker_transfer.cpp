@@ -9,7 +9,6 @@
 #include "benchmarks/harness/payload.hpp"
 #include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/rpc_built.hpp"
-#include "benchmarks/harness/run_protocol.hpp"
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/workloads/transfer_ways.hpp"
@@ -95,16 +94,6 @@ void follow(TransferWay& way, Told& count, Told& answer, std::size_t size) {
   take(static_cast<std::uint64_t>(count.hear()));
 }
 
-/// Rank 0 says why.
-bool is_left_out(const World& world, std::size_t size) {
-  const std::string why = !kRpcRefusal.empty()   ? std::string(kRpcRefusal)
-                          : size >= kMostMessage ? "protobuf's messages end at 2 GiB"
-                                                 : "";
-  if (!why.empty() && world.rank() == 0)
-    fmt::print(stderr, "fig7: skipped: {} bytes by rpc: {}\n", size, why);
-  return !why.empty();
-}
-
 }  // namespace
 
 std::vector<RunRow> measure_transfer(World& world, const RunOptions& options) {
@@ -115,7 +104,10 @@ std::vector<RunRow> measure_transfer(World& world, const RunOptions& options) {
   for (const std::size_t size : options.sizes)
     for (const std::string_view kind : kKindsOfTransfer) {
       if (!options.kind.empty() && kind != options.kind) continue;
-      if (kind == kByRpc && is_left_out(world, size)) continue;
+      if (kind == kByRpc && !kRpcRefusal.empty()) {
+        if (world.rank() == 0) fmt::print(stderr, "fig7: skipped: rpc: {}\n", kRpcRefusal);
+        continue;
+      }
       TransferWay way = make_transfer_way(world, kind, size, number++);
       if (world.rank() == 0)
         rows.push_back(lead(world, way, count, answer, size, options));
