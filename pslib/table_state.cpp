@@ -35,6 +35,12 @@ TableState::TableState(const World& world, const Roles& roles, const std::string
                 .works = roles.works(),
                 .serves = roles.serves()},
                metrics) {
+  if (options.memory.is_gpu() && !roles.works())
+    throw_error(Code::bad_argument, "table",
+                fmt::format("table \"{}\" is to lie on {} here, but this rank only serves, and "
+                            "shards lie in host memory",
+                            table, options.memory.text()),
+                "leave TableOptions::memory out where ParameterServer::works() is false");
   for (const TensorSpec& spec : table_.specs)
     bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
   deadline = resolved(world_, deadline);
@@ -94,25 +100,29 @@ Tensor TableState::gradient(const std::string& name) const {
 Status TableState::initialize(Deadline deadline) noexcept {
   deadline = resolved(world_, deadline);
   if (Status status = must_work("initialize"); !status) return status;
-  if (worker_->has_parameters())
+  if (has_begun_)
     return refuse(Code::bad_argument, [&] {
       return bad_argument("initialize",
                           fmt::format("table \"{}\" has its parameters", table_.table),
                           "call initialize() once");
     });
   if (worker_->pushed() == 0)
-    if (Status status = worker_->push_initial(); !status) return status;
+    if (Status status = worker_->push_initial(deadline); !status)
+      return named(std::move(status), "initialize");
   const auto await = [this](Deadline until) { return worker_->pull(until); };
-  if (Status status = receive("initialize", bytes_, deadline, await); !status) return status;
-  push_slot_->clear_gradients();
-  return {};
+  if (!worker_->has_parameters())
+    if (Status status = receive("initialize", bytes_, deadline, await); !status) return status;
+  Status status = push_slot_->clear_gradients(deadline);
+  has_begun_ = status.ok();
+  return named(std::move(status), "initialize");
 }
 
-Status TableState::push() noexcept {
+Status TableState::push(Deadline deadline) noexcept {
   if (Status status = must_work("push"); !status) return status;
-  Status status = worker_->push();
-  if (!status) return status;
+  Status status = worker_->push(resolved(world_, deadline));
+  if (!status) return named(std::move(status), "push");
   insight_.pushed(table_.pushes.is_compressed() ? table_.pushes.bytes() : bytes_, 0);
+  insight_.staged(push_slot_->staged().bytes, push_slot_->staged().copies);
   if (table_.pushes.is_compressed()) insight_.compressed(push_slot_->compression());
   return status;
 }
@@ -123,13 +133,14 @@ Status TableState::pull(Deadline deadline) noexcept {
 
 Status TableState::push_pull(Deadline deadline) noexcept {
   deadline = resolved(world_, deadline);
-  if (Status status = push(); !status) return status;
+  if (Status status = push(deadline); !status) return status;
   return pull(deadline);
 }
 
 Status TableState::wait_updated(Deadline deadline) noexcept {
   return receive("wait_updated", 0, deadline, [this](Deadline until) {
     Status status = must_be_in_step("wait_updated");
+    if (status) status = must_have_host_memory("wait_updated");
     return status ? bsp_worker_->wait_updated(until) : status;
   });
 }
@@ -150,9 +161,14 @@ Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline 
   else
     insight_.waited(since);
   insight_.reached(worker_->version());
+  insight_.staged(push_slot_->staged().bytes, push_slot_->staged().copies);
   const bool has_gone = status.code() == Code::peer_left || status.code() == Code::closed;
-  return in_words_of_tables(has_gone ? with_the_dead(status) : status, operation, table_.table,
-                            table_.slot_name(""), table_.roles);
+  return named(has_gone ? with_the_dead(status) : status, operation);
+}
+
+Status TableState::named(Status status, const char* operation) const noexcept {
+  return in_words_of_tables(std::move(status), operation, table_.table, table_.slot_name(""),
+                            table_.roles);
 }
 
 Status TableState::with_the_dead(const Status& status) const noexcept {
@@ -186,6 +202,7 @@ Result<ParameterView> TableState::view(const std::string& name) noexcept {
 Result<ParameterView> TableState::view_piece(const ShardPiece& piece) noexcept {
   if (Status status = must_work("view"); !status) return status;
   if (Status status = must_be_in_step("view"); !status) return status;
+  if (Status status = must_have_host_memory("view"); !status) return status;
   const auto bytes = bsp_worker_->view(piece);
   if (!bytes) return bytes.status();
   ParameterView view;
@@ -237,6 +254,18 @@ Status TableState::must_be_in_step(const char* operation) const noexcept {
     return bad_argument(
         operation, "this table's shards go on while workers compute",
         "call pull(); only the parameters of a bsp table without replicas are read where they lie");
+  });
+}
+
+Status TableState::must_have_host_memory(const char* operation) const noexcept {
+  const Memory memory = push_slot_->parameters().memory();
+  if (memory.is_host()) return {};
+  return refuse(Code::bad_argument, [&] {
+    return bad_argument(operation,
+                        fmt::format("the parameters of table \"{}\" lie on {} here, and views are "
+                                    "of host memory",
+                                    table_.table, memory.text()),
+                        "call pull(), and use parameter() on the GPU");
   });
 }
 

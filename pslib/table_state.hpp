@@ -38,7 +38,7 @@ class TableState {
   Tensor gradient(const std::string& name) const;
 
   Status initialize(Deadline deadline) noexcept;
-  Status push() noexcept;
+  Status push(Deadline deadline = {}) noexcept;
   Status pull(Deadline deadline) noexcept;
   Status push_pull(Deadline deadline) noexcept;
   Status wait_updated(Deadline deadline) noexcept;
@@ -76,7 +76,11 @@ class TableState {
   const PushSlot& push_slot(const char* operation) const;
   /// Refuses `operation` if the parameters can't be read in place.
   Status must_be_in_step(const char* operation) const noexcept;
+  /// Refuses `operation` if this worker's parameters lie on a GPU.
+  Status must_have_host_memory(const char* operation) const noexcept;
   Status must_work(const char* operation) const noexcept;
+  /// Names the table in errors of its slots.
+  Status named(Status status, const char* operation) const noexcept;
   Status serve_own_shard(Deadline deadline) noexcept;
 
   World world_;
@@ -84,6 +88,7 @@ class TableState {
   Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
   std::uint64_t bytes_ = 0;  // total size of the tensors as pushed and pulled
+  bool has_begun_ = false;   // a worker: initialize() is through
   TableInsight insight_;
   std::optional<Agreement> agreement_;
   std::optional<PushSlot> push_slot_;  // of a worker

@@ -19,7 +19,7 @@ namespace weft::stats {
 
 inline constexpr const char* kTableFileName = "weft-table";
 inline constexpr std::uint64_t kTableMagic = 0x656c626174666577;  // the bytes "weftable"
-inline constexpr std::uint32_t kTableVersion = 2;
+inline constexpr std::uint32_t kTableVersion = 3;
 
 /// This rank as a worker; written by the worker's thread.
 struct alignas(64) TableWorkerLine {
@@ -80,10 +80,11 @@ struct TablePage {
   TableWorkerLine worker;
   TableCompressionLine compression;
   TableShardLines shard;
+  GpuCounters gpu;  ///< of a worker whose tensors lie on a GPU
   /// Histogram: element i counts pushes computed from values that were i versions old.
   alignas(64) std::array<Word, kStalenessWords> staleness;
 };
-static_assert(sizeof(TablePage) == 1024 && offsetof(TablePage, worker) == 256);
+static_assert(sizeof(TablePage) == 1088 && offsetof(TablePage, worker) == 256);
 
 struct TableAbout {
   std::string_view server;

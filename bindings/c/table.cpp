@@ -36,6 +36,7 @@ weft::pslib::TableOptions options_of(const weft_table_options* given_options) {
   to.clip_norm = from.clip_norm;
   if (from.accumulate != 0) to.accumulate = from.accumulate;
   to.wire = wire_of("table", from.wire);
+  if (from.place != nullptr) to.memory = memory_in("table", *from.place);
   return to;
 }
 

@@ -16,6 +16,7 @@
 #include "weft/checkpoint.hpp"
 #include "weft/compression.hpp"
 #include "weft/consistency.hpp"
+#include "weft/device.hpp"
 #include "weft/group.hpp"
 #include "weft/optimizer.hpp"
 #include "weft/publication.hpp"
@@ -63,6 +64,10 @@ struct TableOptions {
   Compression compression{};
   Consistency consistency{};
   CheckpointOptions checkpoint{};
+  /// Where this worker's parameters and gradients lie: in host memory, or on a GPU, Memory::gpu()
+  /// being the rank's own. Each worker's own affair, which the ranks don't compare. The shards lie
+  /// in host memory. A rank that only serves leaves it out.
+  Memory memory{};
 
   TableOptions(Optimizer rule = {}) : optimizer(std::move(rule)) {}
 };
@@ -165,18 +170,22 @@ class WEFT_API Table {
   /// another; the later one then may start from values that the first has already updated.
   Status initialize(Deadline deadline = {}) noexcept;
   /// Worker: makes the gradients visible to the shards. Does not wait, and does not copy unless the
-  /// table is compressed. Errors: bad_argument (the last push has not been pulled, or a gradient to
-  /// be compressed is not finite; nothing was pushed).
+  /// table is compressed. Gradients on a GPU are copied to host memory first, within WEFT_TIMEOUT
+  /// (push_pull: within its deadline); work on the application's streams that writes them must have
+  /// ended. Errors: bad_argument (the last push has not been pulled, or a gradient to be compressed
+  /// is not finite), timeout and system (of a GPU): nothing was pushed; leave the gradients as they
+  /// are and push again, which goes on with the copy.
   Status push() noexcept;
   /// Worker: waits for the parameters that result from the last push and copies them into
   /// parameter(), with one transfer per shard. After a timeout the next call resumes. Errors:
   /// bad_argument (nothing was pushed since the last pull() or wait_updated()), timeout,
   /// peer_failed, peer_left, closed.
   Status pull(Deadline deadline = {}) noexcept;
-  /// Worker: push(), then pull().
+  /// Worker: push(), then pull(). An error says of which of the two it is, the one to call next.
   Status push_pull(Deadline deadline = {}) noexcept;
   /// Worker: as pull(), but leaves the parameters on the shards, for view(). Where a shard's memory
-  /// can't be loaded from, its parameters are read, and parameter() stays as it is.
+  /// can't be loaded from, its parameters are read, and parameter() stays as it is. Refused where
+  /// parameter() lies on a GPU, like view().
   Status wait_updated(Deadline deadline = {}) noexcept;
   /// Worker: after wait_updated() a tensor's parameters in place, after pull() those of
   /// parameter(). Errors: bad_argument (unknown name, or a tensor that is split over shards: use
@@ -237,8 +246,9 @@ class WEFT_API ParameterServer {
   bool serves() const noexcept;
 
   /// Creates a dense table. Every member of the group (by default every rank of the job) calls it
-  /// with the same arguments and in the same order. Throws Error: mismatch (ranks disagree, or a
-  /// checkpoint belongs to another table), exhausted, peer_failed, timeout, bad_argument, forked.
+  /// with the same arguments, TableOptions::memory excepted, and in the same order. Throws Error:
+  /// mismatch (ranks disagree, or a checkpoint belongs to another table), exhausted, peer_failed,
+  /// timeout, bad_argument, system (no driver for a GPU), forked.
   Table table(const std::string& name, std::vector<TensorSpec> specs, const TableOptions& options,
               Deadline deadline = {});
 

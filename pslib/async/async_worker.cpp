@@ -40,7 +40,7 @@ void AsyncWorker::attach(World& world, Deadline deadline) {
       if (piece.server != home) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       shard.runs.push_back(
-          {header + piece.shard_offset, piece.count, slot_.parameters().data() + first * width});
+          {header + piece.shard_offset, piece.count, slot_.pulled().data() + first * width});
     }
   }
 }
@@ -57,24 +57,25 @@ Pulled AsyncWorker::pulled() const {
   return pulled;
 }
 
-Status AsyncWorker::push_initial() noexcept {
-  if (Status status = slot_.fill_initial(); !status) return status;
-  return publish();
+Status AsyncWorker::push_initial(Deadline deadline) noexcept {
+  if (Status status = slot_.fill_initial(deadline); !status) return status;
+  return publish(deadline);
 }
 
-Status AsyncWorker::push() noexcept {
+Status AsyncWorker::push(Deadline deadline) noexcept {
   if (settled_ == 0)
     return refuse_call("push", "the table has no parameters yet", "call initialize() first");
   if (settled_ != pushed_)
     return refuse_call("push", "the last push has not been pulled yet",
                        "call pull() after every push");
-  if (Status status = slot_.fill(); !status) return status;
-  return publish();
+  if (Status status = slot_.fill(deadline); !status) return status;
+  return publish(deadline);
 }
 
-Status AsyncWorker::publish() noexcept {
-  store_word(slot_.words(), GradientWords::kBase, version_);
-  Status status = slot_.publish();
+Status AsyncWorker::publish(Deadline deadline) noexcept {
+  if (Status status = slot_.set_word(GradientWords::kBase, version_, deadline); !status)
+    return status;
+  Status status = slot_.publish(deadline);
   if (status) ++pushed_;
   return status;
 }
@@ -90,6 +91,7 @@ Status AsyncWorker::pull(Deadline deadline) noexcept {
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [] { return bad_argument("pull", "no memory", ""); });
   }
+  if (Status status = slot_.deliver(deadline); !status) return status;
   // From here on the application may write the gradients again.
   if (Status status = slot_.reclaim(deadline); !status) return status;
   shards_done_ = 0;

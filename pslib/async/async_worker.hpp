@@ -26,8 +26,8 @@ class AsyncWorker final : public TableWorker {
   std::uint64_t version() const noexcept override { return version_; }
   Pulled pulled() const override;
 
-  Status push_initial() noexcept override;
-  Status push() noexcept override;
+  Status push_initial(Deadline deadline) noexcept override;
+  Status push(Deadline deadline) noexcept override;
   Status pull(Deadline deadline) noexcept override;
 
  private:
@@ -46,7 +46,7 @@ class AsyncWorker final : public TableWorker {
     bool has_pulled = false;
   };
 
-  Status publish() noexcept;
+  Status publish(Deadline deadline) noexcept;
   Status pull(Shard& shard, Deadline deadline);
   Status await_permit(Shard& shard, Deadline deadline);
   Status hear(const Shard& shard, Deadline deadline);

@@ -37,7 +37,7 @@ void BspWorker::attach(World& world, Deadline deadline) {
       if (piece.server != rank) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       server.runs.push_back(
-          {piece.shard_offset, piece.count, slot_.parameters().data() + first * width});
+          {piece.shard_offset, piece.count, slot_.pulled().data() + first * width});
     }
   }
   // Each worker starts at a different server, so that they do not all read the same one at once.
@@ -46,24 +46,24 @@ void BspWorker::attach(World& world, Deadline deadline) {
   std::rotate(servers_.begin(), servers_.begin() + self % count, servers_.end());
 }
 
-Status BspWorker::push_initial() noexcept {
-  if (Status status = slot_.fill_initial(); !status) return status;
-  return publish();
+Status BspWorker::push_initial(Deadline deadline) noexcept {
+  if (Status status = slot_.fill_initial(deadline); !status) return status;
+  return publish(deadline);
 }
 
-Status BspWorker::push() noexcept {
+Status BspWorker::push(Deadline deadline) noexcept {
   if (updated_ == 0)
     return refuse_call("push", "the table has no parameters yet", "call initialize() first");
   if (updated_ != pushed_)
     return refuse_call("push", "the last push has not been pulled yet",
                        "call pull() or wait_updated() after every push");
-  if (Status status = slot_.fill(); !status) return status;
+  if (Status status = slot_.fill(deadline); !status) return status;
   for (Server& server : servers_) server.viewed = {};
-  return publish();
+  return publish(deadline);
 }
 
-Status BspWorker::publish() noexcept {
-  Status status = slot_.publish();
+Status BspWorker::publish(Deadline deadline) noexcept {
+  Status status = slot_.publish(deadline);
   if (status) ++pushed_;
   return status;
 }
@@ -74,6 +74,7 @@ Status BspWorker::pull(Deadline deadline) noexcept {
     Server& server = servers_[servers_done_];
     if (Status status = server.slot.get(server.runs, deadline); !status) return status;
   }
+  if (Status status = slot_.deliver(deadline); !status) return status;
   return reach_pushed(deadline);
 }
 
@@ -104,7 +105,7 @@ Result<std::span<const std::byte>> BspWorker::view(const ShardPiece& piece) cons
         server->viewed.tensor().data() + static_cast<std::size_t>(piece.shard_offset) * width,
         bytes);
   const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
-  return std::span<const std::byte>(slot_.parameters().data() + first * width, bytes);
+  return std::span<const std::byte>(slot_.pulled().data() + first * width, bytes);
 }
 
 Status BspWorker::check_pushed(const char* operation) const noexcept {

@@ -31,8 +31,8 @@ class BspWorker final : public TableWorker {
   }
   Pulled pulled() const override;
 
-  Status push_initial() noexcept override;
-  Status push() noexcept override;
+  Status push_initial(Deadline deadline) noexcept override;
+  Status push(Deadline deadline) noexcept override;
   Status pull(Deadline deadline) noexcept override;
   /// Waits for the update without a copy of the parameters. After an error, the next call resumes
   /// where this one stopped.
@@ -48,7 +48,7 @@ class BspWorker final : public TableWorker {
     std::vector<SlotRun> runs;
   };
 
-  Status publish() noexcept;
+  Status publish(Deadline deadline) noexcept;
   Status check_pushed(const char* operation) const noexcept;
   Status reach_pushed(Deadline deadline) noexcept;
 

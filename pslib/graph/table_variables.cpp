@@ -16,6 +16,7 @@ namespace weft::pslib {
 struct TableVariables::State {
   State(const World& world, dataflow::Executor& executor, Table& of, bool in_place)
       : watched(dataflow::ExecutorAccess::watch(executor)), table(of.state_), views(in_place) {
+    check_is_on_host(of);
     const dataflow::Graph& part =
         executor.plan().parts[static_cast<std::size_t>(world.rank())].graph;
     for (const TensorSpec& spec : of.specs()) {
@@ -48,6 +49,15 @@ struct TableVariables::State {
                       fmt::format("node '{}' assigns variable '{}', which the table updates",
                                   part.nodes()[i].name, name),
                       "give the table its gradient by push_gradients()");
+  }
+
+  static void check_is_on_host(const Table& table) {
+    const std::string& name = table.specs().front().name;
+    if (const Memory memory = table.parameter(name).memory(); memory.is_gpu())
+      throw_error(Code::bad_argument, "table",
+                  fmt::format("its tensor '{}' lies on {} here, and graphs work in host memory",
+                              name, memory.text()),
+                  "leave TableOptions::memory out for a table of a graph's variables");
   }
 
   static void check_is_whole(const Table& table) {

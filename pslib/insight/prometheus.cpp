@@ -94,6 +94,13 @@ void add_compression(Lines& lines, const stats::TableCompressionLine& line) {
             std::bit_cast<double>(line.residual_norm.load(std::memory_order_relaxed)));
 }
 
+void add_gpu(Lines& lines, const stats::GpuCounters& gpu) {
+  if (gpu.device_copies.get() == 0) return;
+  lines.counter("staged_bytes_total", "Bytes copied between host memory and this worker's GPU.",
+                gpu.staged_bytes);
+  lines.counter("device_copies_total", "Copies that took.", gpu.device_copies);
+}
+
 void add_shard(Lines& lines, const stats::TablePage& page) {
   const stats::TableShardLines& shard = page.shard;
   lines.gauge("shard_version", "Updates that the shard has made.", shard.version);
@@ -126,6 +133,7 @@ std::string prometheus_text(const stats::TablePage& page) {
   if (page.works != 0) {
     add_worker(lines, page.worker);
     add_compression(lines, page.compression);
+    add_gpu(lines, page.gpu);
   }
   if (page.serves != 0) add_shard(lines, page);
   return lines.take();

@@ -52,6 +52,12 @@ void TableInsight::compressed(const CompressionStatistics& statistics) noexcept 
   set(line.residual_norm, std::bit_cast<std::uint64_t>(statistics.residual_norm));
 }
 
+void TableInsight::staged(std::uint64_t bytes, std::uint64_t copies) noexcept {
+  stats::GpuCounters& counters = stats_.page().gpu;
+  counters.staged_bytes.add(bytes - counters.staged_bytes.get());
+  counters.device_copies.add(copies - counters.device_copies.get());
+}
+
 void TableInsight::pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept {
   stats::TableWorkerLine& line = stats_.page().worker;
   line.pulls.add(1);

@@ -32,6 +32,8 @@ class TableInsight {
   void pushed(std::uint64_t bytes, std::uint64_t rows) noexcept;
   /// Call after a compressed push.
   void compressed(const CompressionStatistics& statistics) noexcept;
+  /// Copies between host memory and a GPU so far.
+  void staged(std::uint64_t bytes, std::uint64_t copies) noexcept;
   /// A pull that began at `since` and ends now.
   void pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept;
   /// A pull without values to count, or a failed call: counts only its time.

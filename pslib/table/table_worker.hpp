@@ -23,9 +23,10 @@ class TableWorker {
   virtual std::uint64_t version() const noexcept = 0;
   virtual Pulled pulled() const = 0;
 
-  /// The first push; the first worker pushes `parameters` in place of gradients.
-  virtual Status push_initial() noexcept = 0;
-  virtual Status push() noexcept = 0;
+  /// The first push; the first worker pushes `parameters` in place of gradients. It waits for
+  /// copies of a GPU alone, as push() does; after an error of those the next call makes the push.
+  virtual Status push_initial(Deadline deadline) noexcept = 0;
+  virtual Status push(Deadline deadline) noexcept = 0;
   /// After an error, the next call resumes where this one stopped.
   virtual Status pull(Deadline deadline) noexcept = 0;
 };

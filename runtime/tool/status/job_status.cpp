@@ -77,6 +77,8 @@ TableStatus table_status(const stats::TablePage& page) {
                     .bytes_spared = load(page.compression.bytes_spared),
                     .compressing = static_cast<double>(load(page.compression.nanoseconds)) / 1e9,
                     .residual_norm = std::bit_cast<double>(load(page.compression.residual_norm)),
+                    .staged_bytes = page.gpu.staged_bytes.get(),
+                    .device_copies = page.gpu.device_copies.get(),
                     .shard_version = load(shard.version),
                     .requests = load(shard.requests),
                     .queue = load(shard.queue),

@@ -98,6 +98,8 @@ struct TableStatus {
   std::uint64_t bytes_spared = 0;  ///< by compression; 0 without compression
   double compressing = 0;          ///< seconds
   double residual_norm = 0;
+  std::uint64_t staged_bytes = 0;  ///< between host memory and a GPU; 0 in host memory
+  std::uint64_t device_copies = 0;
   // Its shard.
   std::uint64_t shard_version = 0;
   std::uint64_t requests = 0;

@@ -241,6 +241,8 @@ std::string table_text(const RankStatus& rank, const TableStatus& table) {
   if (table.bytes_spared > 0)
     text += fmt::format(", compression spared {} bytes in {:.1f} s, residual norm {:.3g}",
                         table.bytes_spared, table.compressing, table.residual_norm);
+  if (table.staged_bytes > 0)
+    text += fmt::format(", {} bytes staged for a GPU", table.staged_bytes);
   if (table.serves) {
     text += fmt::format("{} serves: version {}, {} requests ({} waiting), {} bytes held",
                         table.works ? ";" : "", table.shard_version, table.requests, table.queue,

@@ -32,7 +32,9 @@ nlohmann::ordered_json table_json(const TableStatus& table) {
                       {"seconds_waited", table.waited},
                       {"bytes_spared", table.bytes_spared},
                       {"seconds_compressing", table.compressing},
-                      {"residual_norm", table.residual_norm}};
+                      {"residual_norm", table.residual_norm},
+                      {"staged_bytes", table.staged_bytes},
+                      {"device_copies", table.device_copies}};
   if (table.serves)
     json["shard"] = {{"version", table.shard_version}, {"requests", table.requests},
                      {"queue", table.queue},           {"load", table.load},

@@ -284,6 +284,52 @@ static void check_rendezvous(weft_world* world, int rank, int size) {
   require(weft_tensor_free(to), "free");
 }
 
+/* Rank 1's parameters and gradients lie on its GPU. */
+static void check_tables(weft_world* world, int rank) {
+  const int64_t dims[1] = {1000};
+  const int own = WEFT_PLACE_OWN_GPU;
+  const weft_call barrier = {.struct_size = sizeof barrier, .kind = WEFT_COLLECTIVE_BARRIER};
+  const weft_table_tensor tensors[1] = {
+      {.struct_size = sizeof tensors[0], .name = "w", .dims = dims, .ndims = 1}};
+  const weft_table_options options = {.struct_size = sizeof options,
+                                      .place = rank == 1 ? &own : NULL};
+  weft_collectives* all = NULL;
+  weft_parameter_server* server = NULL;
+  weft_table* table = NULL;
+  weft_tensor *parameter = NULL, *gradient = NULL, *seen = new_floats(world, 1000, 0);
+  const void* view = NULL;
+  size_t bytes = 0;
+  int place = 0;
+  require(weft_parameter_server_open(world, NULL, NULL, NULL, &server), "open");
+  require(weft_table_open(server, "on a GPU", tensors, 1, &options, kSeconds, &table), "open");
+  require(weft_table_parameter(table, "w", &parameter), "parameter");
+  require(weft_table_gradient(table, "w", &gradient), "gradient");
+  require(weft_tensor_get_place(gradient, &place), "place");
+  expect(place == (rank == 1 ? 1 : WEFT_PLACE_HOST), "each worker's lie where it says");
+  if (rank == 0) {
+    weft_tensor* first = new_floats(world, 1000, 3);
+    require(weft_world_copy(world, first, parameter, NULL, kSeconds), "copy");
+    require(weft_tensor_free(first), "free");
+  }
+  require(weft_table_initialize(table, kSeconds), "initialize");
+  require(weft_table_push(table), "push");
+  require(weft_table_pull(table, kSeconds), "pull");
+  require(weft_world_copy(world, parameter, seen, NULL, kSeconds), "copy back");
+  expect_floats(floats_of(seen), 1000, 3, "the first rank's values are everybody's");
+  if (rank == 1)
+    expect_error(weft_table_view(table, "w", &view, &bytes), WEFT_CODE_BAD_ARGUMENT, "GPU 1",
+                 "views are of host memory");
+  /* The shards stay until all have read them. */
+  require(weft_collectives_open(world, NULL, kSeconds, &all), "open");
+  require(weft_collectives_run(all, &barrier, kSeconds), "barrier");
+  require(weft_collectives_close(all), "close");
+  require(weft_tensor_free(parameter), "free");
+  require(weft_tensor_free(gradient), "free");
+  require(weft_tensor_free(seen), "free");
+  require(weft_table_close(table), "close");
+  require(weft_parameter_server_close(server), "close");
+}
+
 static void body(weft_world* world, int rank, int size) {
   check_texts();
   check_copies(world, rank);
@@ -294,6 +340,7 @@ static void body(weft_world* world, int rank, int size) {
   check_collectives(world, rank);
   check_published(world, rank, size);
   check_rendezvous(world, rank, size);
+  check_tables(world, rank);
 }
 
 int main(int argc, char** argv) { return run_job(argc, argv, body); }

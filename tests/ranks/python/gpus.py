@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import weft
 from job import SECONDS, expect, expect_error
-from weft import _memory
+from weft import _memory, pslib
 
 OWN = weft.Memory.gpu()
 
@@ -172,5 +172,31 @@ def collectives_take_them(job):
         expect((elements(job, gpu) == 1).all(), "a plan copies at each run")
 
 
+def tables_have_workers_on_gpus(job):
+    with pslib.ParameterServer(job.world) as server:
+        specs = [pslib.TensorSpec("w", (100,))]
+        expect_error(weft.BadArgument, "no weft.Memory", lambda: server.table("x", specs, memory=0), "a place")
+        # Rank 0's are in host memory.
+        place = OWN if job.rank else None
+        with server.table("on GPUs", specs, optimizer=pslib.Optimizer("sgd", 0.5), memory=place) as table:
+            parameter, gradient = table.parameter("w"), table.gradient("w")
+            if job.rank:
+                expect(parameter.memory.ordinal == job.rank % 2 and gradient.memory.is_gpu, "they lie on the GPU")
+                expect(table.gradient("w") is gradient, "and are the same each time")
+            else:
+                parameter[:] = 8
+            table.initialize(SECONDS)
+            job.world.copy(np.full(100, job.rank + 1, np.float32), gradient, timeout=SECONDS)
+            table.push()
+            table.pull(SECONDS)
+            mean = (job.size + 1) / 2
+            values = elements(job, parameter) if job.rank else parameter
+            expect((values == 8 - 0.5 * mean).all(), "the update is everybody's")
+            if job.rank:
+                expect_error(weft.BadArgument, "call pull", lambda: table.view("w"), "a view of a GPU's")
+            job.meet()
+            del parameter, gradient
+
+
 BODIES = [tensors_have_a_place, elements_are_copied, dlpack_crosses_both_ways, slots_lie_on_gpus,
-          versions_messages_and_keys_too, collectives_take_them]
+          versions_messages_and_keys_too, collectives_take_them, tables_have_workers_on_gpus]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence
 from .. import _memory, _waits
 from .._handles import Node, Owner
 from .._native import ffi, lib
+from ..device import Memory
 from ..errors import bad_argument, c_text, check
 from ..group import Group
 from ..world import int_from, ranks_of
@@ -118,15 +119,17 @@ class ParameterServer(Owner):
     def table(self, name: str, tensors: Sequence[TensorSpec], *, optimizer: Optimizer | None = None,
               schedule: Schedule | None = None, compression: Compression | None = None,
               consistency: Consistency | None = None, checkpoint: CheckpointOptions | None = None,
-              clip_norm: float = 0.0, accumulate: int = 1, wire: str = "f32", timeout: float | None = None) -> Table:
-        """Creates a dense table. Every member calls it with the same arguments, and in the same order. `clip_norm`
-        above 0: the largest norm of a mean gradient over the whole table; `accumulate`: pushes per update; `wire`: the
-        type of gradients and parameters at the workers, "f32", "f16" or "bf16"."""
+              clip_norm: float = 0.0, accumulate: int = 1, wire: str = "f32", memory: Memory | None = None,
+              timeout: float | None = None) -> Table:
+        """Creates a dense table. Every member calls it with the same arguments, `memory` excepted, and in the same
+        order. `clip_norm` above 0: the largest norm of a mean gradient over the whole table; `accumulate`: pushes per
+        update; `wire`: the type of gradients and parameters at the workers, "f32", "f16" or "bf16"; `memory`: where
+        this worker's lie, in host memory without."""
         from .table import open_table
 
         return open_table(self, name, tensors, dict(optimizer=optimizer, schedule=schedule, compression=compression,
                                                     consistency=consistency, checkpoint=checkpoint), clip_norm,
-                          accumulate, wire, timeout)
+                          accumulate, wire, memory, timeout)
 
     def sparse_table(self, name: str, dim: int, *, optimizer: Optimizer | None = None, schedule: Schedule | None = None,
                      consistency: Consistency | None = None, checkpoint: CheckpointOptions | None = None, seed: int = 0,

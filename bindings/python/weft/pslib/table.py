@@ -9,6 +9,7 @@ from .. import _dtypes, _memory, _waits
 from .._handles import Hold, Node, Owner, Use
 from .._memory import Tensor
 from .._native import ffi, lib
+from ..device import Memory, owners_place
 from ..errors import c_text, check, last_error
 from ..world import int_from, text_from
 from .options import rule_of, set_parts, sized
@@ -36,12 +37,16 @@ class CompressionStatistics:
 
 
 def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec], parts: dict[str, Any],
-               clip_norm: float, accumulate: int, wire: str, timeout: float | None) -> Table:
+               clip_norm: float, accumulate: int, wire: str, memory: Memory | None, timeout: float | None) -> Table:
     held: list[Any] = []
     options = sized("weft_table_options")
     set_parts(options, parts, held, "table")
     options.clip_norm, options.accumulate = clip_norm, accumulate
     options.wire = _dtypes.number_of(wire, "table")
+    place = owners_place(memory, "table")
+    if place is not None:
+        options.place = place
+        held.append(place)
     specs = c_tensors(tensors, held)
     pointer, named = server._pointer("table"), c_text(name)
 
@@ -83,7 +88,7 @@ class Table(Owner):
 
     def parameter(self, name: str) -> Any:
         """Worker: the array of the parameters, for the next forward pass; for the first worker also of the first
-        values."""
+        values. On a GPU: the Tensor, like the next."""
         return self._tensor(name, False)
 
     def gradient(self, name: str) -> Any:
@@ -99,7 +104,8 @@ class Table(Owner):
             check(call(self._pointer("tensor"), c_text(name), out))
             found = _memory.Lent(out[0], Hold(self._node))
             self._shown[name, is_gradient] = found
-        return found if _dtypes.NUMPY[found._info.dtype] is None else found.array
+        has_no_array = found.memory.is_gpu or _dtypes.NUMPY[found._info.dtype] is None
+        return found if has_no_array else found.array
 
     def close(self) -> None:
         """Closes the table; its memory goes with the last array of it."""

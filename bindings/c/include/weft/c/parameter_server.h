@@ -68,10 +68,12 @@ typedef struct weft_table_options {
   weft_dtype wire;     /* type of gradients and parameters at the workers: WEFT_DTYPE_F32 (0 stands
                         * for it), WEFT_DTYPE_F16 or WEFT_DTYPE_BF16 */
   int reserved;
+  const int* place; /* of this worker's parameters and gradients: a GPU's number or WEFT_PLACE_*;
+                     * NULL: in host memory. Each worker's own; NULL on ranks that only serve */
 } weft_table_options;
 
-/* Creates a dense table of `count` tensors. Every member calls it with the same arguments, and in
- * the same order. `options` may be NULL. */
+/* Creates a dense table of `count` tensors. Every member calls it with the same arguments, the
+ * place excepted, and in the same order. `options` may be NULL. */
 weft_code weft_table_open(weft_parameter_server* server, const char* name,
                           const weft_table_tensor* tensors, size_t count,
                           const weft_table_options* options, double timeout_seconds,
@@ -88,13 +90,15 @@ weft_code weft_table_gradient(const weft_table* table, const char* name, weft_te
 /* Every rank calls it once, before the first step. The first worker's values, or a checkpoint's,
  * become the shards' and every worker's. */
 weft_code weft_table_initialize(weft_table* table, double timeout_seconds);
-/* Worker: makes the gradients visible to the shards. Does not wait. */
+/* Worker: makes the gradients visible to the shards. Does not wait, but for a GPU, which copies
+ * them to host memory first, within WEFT_TIMEOUT; after an error of that push again. */
 weft_code weft_table_push(weft_table* table);
 /* Worker: waits for the parameters that result from the last push. After a timeout the next call
  * resumes. */
 weft_code weft_table_pull(weft_table* table, double timeout_seconds);
 weft_code weft_table_push_pull(weft_table* table, double timeout_seconds);
-/* Worker: as weft_table_pull, but leaves the parameters on the shards, for weft_table_view. */
+/* Worker: as weft_table_pull, but leaves the parameters on the shards, for weft_table_view. Both
+ * are WEFT_CODE_BAD_ARGUMENT where this worker's parameters lie on a GPU. */
 weft_code weft_table_wait_updated(weft_table* table, double timeout_seconds);
 /* Worker: a tensor's parameters in place, in the wire type; after a pull those of
  * weft_table_parameter. Valid until this worker's next push. WEFT_CODE_BAD_ARGUMENT for a tensor
