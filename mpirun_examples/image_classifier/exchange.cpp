@@ -1,0 +1,79 @@
+#include "exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels.hpp"
+
+namespace images {
+
+using weft::DType;
+using weft::Memory;
+using weft::Tensor;
+using weft::pslib::TensorSpec;
+
+namespace {
+
+weft::pslib::TableOptions options(Memory memory, float learning_rate) {
+  weft::pslib::TableOptions options(weft::pslib::Optimizer::adam(learning_rate));
+  options.memory = memory;
+  return options;
+}
+
+}  // namespace
+
+ByTable::ByTable(weft::World& world, std::vector<TensorSpec> specs, Memory memory,
+                 float learning_rate)
+    : server_(world),
+      table_(server_.table("network", std::move(specs), options(memory, learning_rate))) {}
+
+ByAllReduce::ByAllReduce(weft::World& world, std::vector<TensorSpec> specs, Memory memory,
+                         float learning_rate, Gpu* gpu)
+    : specs_(std::move(specs)),
+      learning_rate_(learning_rate),
+      gpu_(gpu),
+      parameters_(zeros(world, memory)),
+      gradients_(zeros(world, memory)),
+      first_(zeros(world, memory)),
+      second_(zeros(world, memory)),
+      ranks_(weft::Collectives::open(world)),
+      sum_(ranks_.plan(weft::all_reduce(gradients_, weft::Reduction::sum))) {}
+
+Tensor ByAllReduce::zeros(weft::World& world, Memory memory) const {
+  long elements = 0;
+  for (const TensorSpec& spec : specs_) elements += spec.shape.elements();
+  const Tensor here = world.allocate(DType::f32, {elements});
+  std::ranges::fill(here.as<float>(), 0.0F);
+  if (memory.is_host()) return here;
+  Tensor there = world.allocate(DType::f32, {elements}, memory);
+  world.copy(here, there);
+  return there;
+}
+
+Tensor ByAllReduce::part(const Tensor& all, const std::string& name) const {
+  long first = 0;
+  for (const TensorSpec& spec : specs_) {
+    if (spec.name == name) return all.part(first, spec.shape);
+    first += spec.shape.elements();
+  }
+  throw std::logic_error("no tensor " + name);
+}
+
+void ByAllReduce::begin() { ranks_.run(weft::broadcast(parameters_, 0)).or_throw(); }
+
+void ByAllReduce::update() {
+  sum_.run().or_throw();
+  const auto step = static_cast<float>(++step_);
+  const kernels::Adam adam{1.0F / static_cast<float>(ranks_.size()),
+                           learning_rate_ / (1.0F - std::pow(kernels::Adam::kBeta1, step)),
+                           1.0F / (1.0F - std::pow(kernels::Adam::kBeta2, step)),
+                           floats(gradients_),
+                           floats(parameters_),
+                           floats(first_),
+                           floats(second_)};
+  if (gpu_ != nullptr) return gpu_->run(adam);
+  for (long i = 0; i < adam.threads(); ++i) adam(i);
+}
+
+}  // namespace images
