@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -19,17 +18,17 @@ using p2p::cuda::CopyUnderWay;
 using p2p::cuda::DeviceCopy;
 using p2p::cuda::Gpu;
 
-/// Begins to set a tensor on a GPU to zeros. Throws Error.
+/// Begins to set a tensor of World::allocate on a GPU to zeros. Throws Error.
 DeviceCopy begin_to_clear(p2p::cuda::Gpus& gpus, const char* operation, const Tensor& tensor) {
-  const auto used = gpus.in_use(operation);
-  // The tensor was made there.
-  const auto gpu = *std::ranges::find(used, tensor.memory(), &Gpu::memory);
+  // By its memory: a look for its GPU among all in use would open the rank's own.
+  const auto gpu = gpus.chunk_at(tensor.data(), tensor.bytes()).value().gpu;
   const Gpu::Current current(*gpu);
   const p2p::cuda::ScopedRelaxation relaxed(gpu->driver());
   auto copy = std::make_unique<CopyUnderWay>(operation, gpu);
   copy->tensors = {tensor};
   const auto status =
       gpu->driver().set_bytes(p2p::cuda::address_of(tensor), 0, tensor.bytes(), gpu->stream());
+  gpu->check(status, operation, "cuMemsetD8Async");
   return begun_copy(std::move(copy), gpu->stream(), status);
 }
 

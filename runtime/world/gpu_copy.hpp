@@ -16,12 +16,14 @@ class GpuCopy {
  public:
   /// `world` must outlive this object.
   GpuCopy(World& world, Tensor from, Tensor to);
-  /// The same with zeros as the elements of `from`.
+  /// The same with zeros as the elements of `from`. `to` must be of World::allocate, or a slot's.
   static GpuCopy of_zeros(World& world, Tensor to) { return {world, {}, std::move(to)}; }
 
   /// Begins to copy, unless the copy of a call that has timed out is under way, and waits for its
   /// end. Errors: timeout, system and exhausted (of the GPU).
   Status run(const char* operation, Deadline deadline) noexcept;
+  /// Whether the copy of a call that has timed out goes on: both tensors belong to it.
+  bool is_under_way() const noexcept { return copy_.has_value(); }
   std::size_t bytes() const noexcept { return to_.bytes(); }
 
  private:

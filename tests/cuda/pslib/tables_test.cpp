@@ -1,6 +1,12 @@
 // Workers whose parameters and gradients lie on a GPU train the same as those in host memory, by
 // tables of every kind.
+#include <atomic>
+#include <fstream>
+#include <iterator>
+
 #include "tests/cuda/pslib/gpu_tables.hpp"
+#include "tests/unit/base/temp_folder.hpp"
+#include "weft/variables.hpp"
 
 namespace weft::tests {
 namespace {
@@ -56,9 +62,14 @@ std::vector<Kind> kinds() {
            }}};
 }
 
-/// Every worker's parameters after the last step, where worker i lies in memory[i].
-std::vector<Floats> train(const Kind& kind, const std::vector<Memory>& memory) {
-  std::vector<Floats> outcome(static_cast<std::size_t>(kind.workers));
+struct Outcome {
+  std::vector<Floats> parameters;        ///< every worker's after the last step
+  std::atomic<std::uint64_t> fresh = 0;  ///< gradients that servers took for those of the newest
+};
+
+/// Worker i lies in memory[i].
+void train(const Kind& kind, const std::vector<Memory>& memory, Outcome& outcome) {
+  outcome.parameters.resize(static_cast<std::size_t>(kind.workers));
   run_on(kind.workers + kind.servers, [&](World& world) {
     pslib::ParameterServer server(
         world, {.dedicated_servers = kind.servers, .replicas = kind.replicas, .split_bytes = 256});
@@ -79,15 +90,15 @@ std::vector<Floats> train(const Kind& kind, const std::vector<Memory>& memory) {
           set_gradients(world, table, step);
           table.push_pull().or_throw();
         }
-        outcome[place] = parameters_of(world, table);
+        outcome.parameters[place] = parameters_of(world, table);
       } else {
         server.serve(table).or_throw();
+        outcome.fresh += table.statistics().staleness[0];
       }
       if (server.works()) return world.leave().or_throw();
     }
     world.leave().or_throw();
   });
-  return outcome;
 }
 
 class GpuTables : public OnGpus, public testing::WithParamInterface<Kind> {
@@ -98,12 +109,27 @@ class GpuTables : public OnGpus, public testing::WithParamInterface<Kind> {
 TEST_P(GpuTables, TrainAsThoseInHostMemory) {
   const Kind& kind = GetParam();
   const auto workers = static_cast<std::size_t>(kind.workers);
-  const auto host = train(kind, std::vector<Memory>(workers));
-  EXPECT_NE(host[0], Floats(237, 0.0F));
-  EXPECT_EQ(train(kind, std::vector<Memory>(workers, Memory::gpu())), host);
+  Outcome host;
+  train(kind, std::vector<Memory>(workers), host);
+  EXPECT_NE(host.parameters[0], Floats(237, 0.0F));
+  // The servers of these learn of each push how old its parameters were.
+  const bool has_words = kind.servers == 1;
+  if (has_words) {
+    EXPECT_GE(host.fresh.load(), static_cast<std::uint64_t>(kSteps));
+  }
+  const auto expect_the_same = [&](const std::vector<Memory>& memory) {
+    Outcome outcome;
+    train(kind, memory, outcome);
+    EXPECT_EQ(outcome.parameters, host.parameters);
+    if (has_words) {
+      EXPECT_EQ(outcome.fresh.load(), host.fresh.load());
+    }
+  };
+  expect_the_same(std::vector<Memory>(workers, Memory::gpu()));
   if (workers == 1) return;
-  EXPECT_EQ(train(kind, {Memory::gpu(0), Memory::host()}), host) << "each as it likes";
-  EXPECT_EQ(train(kind, {Memory::host(), Memory::gpu()}), host) << "each as it likes";
+  // Each as it likes.
+  expect_the_same({Memory::gpu(0), Memory::host()});
+  expect_the_same({Memory::host(), Memory::gpu()});
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, GpuTables, testing::ValuesIn(kinds()),
@@ -132,7 +158,9 @@ TEST_P(GpuTablesOver, Train) {
     world.leave().or_throw();
   });
   EXPECT_EQ(last[0], last[1]);
-  EXPECT_EQ(last[0], train({.name = "bsp"}, {Memory::host(), Memory::host()})[0]);
+  Outcome host;
+  train({.name = "bsp"}, {Memory::host(), Memory::host()}, host);
+  EXPECT_EQ(last[0], host.parameters[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, GpuTablesOver, testing::ValuesIn(some_fabrics()),
@@ -141,8 +169,10 @@ INSTANTIATE_TEST_SUITE_P(Over, GpuTablesOver, testing::ValuesIn(some_fabrics()),
 class GpuTable : public OnGpus {};
 
 TEST_F(GpuTable, TellsWhatWasStaged) {
-  run_on(1, [](World& world) {
-    pslib::ParameterServer server(world);
+  const TempFolder folder;
+  std::string staged;
+  run_on(1, [&](World& world) {
+    pslib::ParameterServer server(world, {.metrics_folder = folder.path().string()});
     TableOptions options;
     options.memory = Memory::gpu();
     pslib::Table table = server.table("model", model(), options);
@@ -159,6 +189,29 @@ TEST_F(GpuTable, TellsWhatWasStaged) {
     const stats::TableView page = std::move(table_pages().front());
     EXPECT_EQ(page.page().gpu.staged_bytes.get(), 8 * bytes) << "pushes, and as many pulls";
     EXPECT_EQ(page.page().gpu.device_copies.get(), 8U);
+    staged = std::to_string(8 * bytes);
+    world.leave().or_throw();
+  });
+  std::ifstream file(folder.path() / "ps.model.0.prom");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string labels = R"({server="ps",table="model",rank="0"} )";
+  for (const std::string& line : {"weft_ps_staged_bytes_total" + labels + staged + '\n',
+                                  "weft_ps_device_copies_total" + labels + "8\n"})
+    EXPECT_NE(text.find(line), text.npos) << line << "in: " << text;
+}
+
+// A context costs memory of the GPU, so the rank's own stays closed unless it is used.
+TEST_F(GpuTable, LeavesOtherGpusClosed) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's log";
+  run_on(1, [&](World& world) {
+    pslib::ParameterServer server(world);
+    TableOptions options;
+    options.memory = Memory::gpu(1);  // the rank's own is 0
+    pslib::Table table = server.table("model", model(), options);
+    EXPECT_EQ(control()->calls("cuMemsetD8Async"), 2U) << "each buffer is cleared once";
+    table.initialize().or_throw();
+    table.push_pull().or_throw();
+    EXPECT_EQ(control()->calls("cuDevicePrimaryCtxRetain"), 1U);
     world.leave().or_throw();
   });
 }
@@ -220,6 +273,40 @@ TEST_F(GpuTable, RefusesWhatIsOfHostMemory) {
                         (void)server.table("other", model(), options);
                       }),
                       Code::bad_argument, {"no GPU 9", "other"}));
+    world.leave().or_throw();
+  });
+}
+
+// The round of a shard waits for all workers.
+TEST_F(GpuTable, RefusesWhatIsOfHostMemoryBeforeItWaits) {
+  Meeting refused(2);
+  run_on(2, [&](World& world) {
+    pslib::ParameterServer server(world);
+    TableOptions options;
+    if (world.rank() == 0) options.memory = Memory::gpu(0);
+    pslib::Table table = server.table("model", model(), options);
+    table.initialize().or_throw();
+    if (world.rank() == 0) {
+      table.push().or_throw();
+      EXPECT_TRUE(tells(table.wait_updated(Deadline::after(std::chrono::milliseconds(200))),
+                        Code::bad_argument, {"GPU 0", "call pull()"}));
+    }
+    refused.wait();
+    if (world.rank() == 1) table.push().or_throw();
+    table.pull().or_throw();
+    world.leave().or_throw();
+  });
+}
+
+TEST_F(GpuTable, IsRefusedToAGraph) {
+  run_on(1, [](World& world) {
+    dataflow::Executor executor(world, dataflow::Graph(), dataflow::Kernels());
+    pslib::ParameterServer server(world);
+    TableOptions options;
+    options.memory = Memory::gpu(0);
+    pslib::Table table = server.table("model", {{"a", {37}}}, options);
+    EXPECT_TRUE(tells(thrown_by([&] { pslib::TableVariables(world, executor, table); }),
+                      Code::bad_argument, {"'a'", "GPU 0", "graphs work in host memory"}));
     world.leave().or_throw();
   });
 }
