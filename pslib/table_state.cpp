@@ -61,7 +61,7 @@ void TableState::make_synchronous(Deadline deadline) {
   std::unique_ptr<BspWorker> worker;
   std::unique_ptr<BspShard> shard;
   if (roles.works()) {
-    push_slot_.emplace(world_, table_);
+    push_slot_.emplace(world_, table_, deadline);
     worker = std::make_unique<BspWorker>(table_, *push_slot_);
   }
   if (roles.serves()) shard = std::make_unique<BspShard>(world_, table_);
@@ -78,7 +78,7 @@ void TableState::make_synchronous(Deadline deadline) {
 
 void TableState::make_asynchronous(Deadline deadline) {
   if (table_.roles.works()) {
-    push_slot_.emplace(world_, table_);
+    push_slot_.emplace(world_, table_, deadline);
     auto worker = std::make_unique<AsyncWorker>(world_, table_, *push_slot_);
     worker->attach(world_, deadline);
     worker_ = std::move(worker);
@@ -119,6 +119,7 @@ Status TableState::initialize(Deadline deadline) noexcept {
 
 Status TableState::push(Deadline deadline) noexcept {
   if (Status status = must_work("push"); !status) return status;
+  if (Status status = must_have_begun("push"); !status) return status;
   Status status = worker_->push(resolved(world_, deadline));
   if (!status) return named(std::move(status), "push");
   insight_.pushed(table_.pushes.is_compressed() ? table_.pushes.bytes() : bytes_, 0);
@@ -138,11 +139,13 @@ Status TableState::push_pull(Deadline deadline) noexcept {
 }
 
 Status TableState::wait_updated(Deadline deadline) noexcept {
-  return receive("wait_updated", 0, deadline, [this](Deadline until) {
-    Status status = must_be_in_step("wait_updated");
-    if (status) status = must_have_host_memory("wait_updated");
-    return status ? bsp_worker_->wait_updated(until) : status;
-  });
+  constexpr auto kOperation = "wait_updated";
+  // Refused ahead of the round of the own shard, which waits for the other workers.
+  if (Status status = must_work(kOperation); !status) return status;
+  if (Status status = must_be_in_step(kOperation); !status) return status;
+  if (Status status = must_have_host_memory(kOperation); !status) return status;
+  return receive(kOperation, 0, deadline,
+                 [this](Deadline until) { return bsp_worker_->wait_updated(until); });
 }
 
 template <typename Wait>
@@ -266,6 +269,19 @@ Status TableState::must_have_host_memory(const char* operation) const noexcept {
                                     "of host memory",
                                     table_.table, memory.text()),
                         "call pull(), and use parameter() on the GPU");
+  });
+}
+
+// A pull may have ended what an initialize() that has failed began: but for its end, the gradients
+// of the first worker still hold the first parameters.
+Status TableState::must_have_begun(const char* operation) const noexcept {
+  if (has_begun_ || !worker_->has_parameters()) return {};
+  return refuse(Code::bad_argument, [&] {
+    return bad_argument(operation,
+                        fmt::format("initialize() of table \"{}\" has failed, and its gradients "
+                                    "are not zeros yet",
+                                    table_.table),
+                        "call initialize() again");
   });
 }
 

@@ -79,6 +79,8 @@ class TableState {
   /// Refuses `operation` if this worker's parameters lie on a GPU.
   Status must_have_host_memory(const char* operation) const noexcept;
   Status must_work(const char* operation) const noexcept;
+  /// Refuses `operation` if this worker has its parameters, but has not ended initialize().
+  Status must_have_begun(const char* operation) const noexcept;
   /// Names the table in errors of its slots.
   Status named(Status status, const char* operation) const noexcept;
   Status serve_own_shard(Deadline deadline) noexcept;

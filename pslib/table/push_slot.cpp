@@ -22,7 +22,7 @@ Memory push_memory(const Description& table) {
 
 }  // namespace
 
-PushSlot::PushSlot(World& world, const Description& table)
+PushSlot::PushSlot(World& world, const Description& table, Deadline deadline)
     : world_(world),
       table_(table),
       slot_(world.expose_published(placed(table.gradients(), push_memory(table)))),
@@ -39,12 +39,18 @@ PushSlot::PushSlot(World& world, const Description& table)
   }
   parameters_ =
       initial_ ? initial_->next().value() : world.allocate(table.options.wire, shape, memory);
-  for (const Tensor& tensor : {buffer_, gradients_, parameters_})
+  clear_all(deadline);
+  if (memory.is_gpu()) make_copies();
+}
+
+void PushSlot::clear_all(Deadline deadline) {
+  for (const Tensor& tensor : {buffer_, gradients_, parameters_}) {
+    if (&tensor != &buffer_ && tensor.data() == buffer_.data()) continue;
     if (tensor.memory().is_gpu())
-      GpuCopy::of_zeros(world, tensor).run("table", {}).or_throw();
+      GpuCopy::of_zeros(world_, tensor).run("table", deadline).or_throw();
     else
       std::memset(tensor.data(), 0, tensor.bytes());
-  if (memory.is_gpu()) make_copies();
+  }
 }
 
 void PushSlot::make_copies() {
@@ -79,14 +85,28 @@ Status PushSlot::clear_gradients(Deadline deadline) noexcept {
 }
 
 Status PushSlot::deliver(Deadline deadline) noexcept {
-  return gpu_ ? stage(*gpu_->deliver, "pull", deadline) : Status{};
+  if (!gpu_ || gpu_->has_delivered) return {};
+  Status status = stage(*gpu_->deliver, "pull", deadline);
+  gpu_->has_delivered = status.ok();
+  return status;
+}
+
+Status PushSlot::reclaim(Deadline deadline) noexcept {
+  Status status = slot_.next(deadline).status();
+  if (status && gpu_) gpu_->has_delivered = false;
+  return status;
 }
 
 Status PushSlot::fill_initial(Deadline deadline) noexcept {
   // Once that is published nothing fails: what follows is the processor's.
   if (initial_) return publish(*initial_, "the parameters", deadline);
   if (!table_.roles.is_first_worker()) return {};
-  if (gpu_) return named(gpu_->begin->run("initialize", deadline));
+  if (gpu_) {
+    if (gpu_->has_begun) return {};
+    Status status = named(gpu_->begin->run("initialize", deadline));
+    gpu_->has_begun = status.ok();
+    return status;
+  }
   std::memcpy(gradients_.data(), parameters_.data(), parameters_.bytes());
   return {};
 }
@@ -103,12 +123,18 @@ Status PushSlot::set_word(std::size_t index, std::uint64_t word, Deadline deadli
     store_word(words(), index, word);
     return {};
   }
-  store_word(gpu_->words.data(), index, word);
-  return stage(*gpu_->mark, "push", deadline);
+  if (gpu_->has_marked) return {};
+  // A push that is made again has the same word.
+  if (!gpu_->mark->is_under_way()) store_word(gpu_->words.data(), index, word);
+  Status status = stage(*gpu_->mark, "push", deadline);
+  gpu_->has_marked = status.ok();
+  return status;
 }
 
 Status PushSlot::publish(Deadline deadline) noexcept {
-  return publish(slot_, "the gradients", deadline);
+  Status status = publish(slot_, "the gradients", deadline);
+  if (status && gpu_) gpu_->has_begun = gpu_->has_marked = false;
+  return status;
 }
 
 Status PushSlot::publish(PublishedSlot& slot, const char* what, Deadline deadline) noexcept {

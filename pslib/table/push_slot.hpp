@@ -23,9 +23,9 @@ namespace weft::pslib {
 /// be made again. Not thread-safe.
 class PushSlot {
  public:
-  /// Exposes the slots. `world` and `table` must outlive this object. Throws Error as World::expose
-  /// and World::allocate do.
-  PushSlot(World& world, const Description& table);
+  /// Exposes the slots, and clears all buffers until the deadline. `world` and `table` must outlive
+  /// this object. Throws Error as World::expose and World::allocate do, and timeout.
+  PushSlot(World& world, const Description& table, Deadline deadline);
 
   /// As PublishedSlot::also_needs, for waits until servers are done with a push.
   void also_needs(std::span<const int> ranks, Needed needed) { slot_.also_needs(ranks, needed); }
@@ -47,7 +47,7 @@ class PushSlot {
   Status set_word(std::size_t index, std::uint64_t word, Deadline deadline) noexcept;
   Status publish(Deadline deadline) noexcept;
   /// Waits until all servers are done with the last push.
-  Status reclaim(Deadline deadline) noexcept { return slot_.next(deadline).status(); }
+  Status reclaim(Deadline deadline) noexcept;
 
   CompressionStatistics compression() const noexcept {
     return compressor_ ? compressor_->statistics() : CompressionStatistics{};
@@ -70,12 +70,17 @@ class PushSlot {
     std::optional<GpuCopy> mark{};     ///< from `words`
     std::optional<GpuCopy> begin{};    ///< from the parameters to the gradients, on the GPU
     std::optional<GpuCopy> clear{};    ///< to the gradients
+    // Copies that a call need not make again after one that has failed later.
+    bool has_delivered = false;  ///< since the last reclaim()
+    bool has_begun = false;   ///< since the last publish(), which may read what they have written
+    bool has_marked = false;  ///< likewise
   };
 
   Status publish(PublishedSlot& slot, const char* what, Deadline deadline) noexcept;
   /// The error of a copy, which belongs to the slot.
   Status named(Status status) const noexcept;
   Status stage(GpuCopy& copy, const char* operation, Deadline deadline) noexcept;
+  void clear_all(Deadline deadline);
   void make_copies();
   std::byte* words() noexcept { return buffer_.data() + table_.pushes.bytes(); }
 

@@ -1,4 +1,7 @@
 // Copies of a table's tensors are under way while a deadline passes, the table or the GPU goes.
+#include <algorithm>
+#include <atomic>
+
 #include "tests/cuda/pslib/gpu_tables.hpp"
 
 namespace weft::tests {
@@ -67,6 +70,73 @@ TEST_F(TablesUnderWay, OutliveDeadlines) {
   });
 }
 
+// The words behind the gradients are one more copy, which may not be made anew while that of the
+// gradients reads them.
+TEST_F(TablesUnderWay, OutliveDeadlinesOfAnAsynchronousTable) {
+  const auto with_server = [](pslib::TableOptions options,
+                              const std::function<void(World&, pslib::Table&)>& worker) {
+    options.consistency = pslib::Consistency::async();
+    run_on(2, [&](World& world) {
+      pslib::ParameterServer server(world, {.dedicated_servers = 1});
+      {
+        pslib::TableOptions own = options;
+        if (server.serves()) own.memory = Memory::host();
+        pslib::Table table = server.table("model", model(), own);
+        if (server.works())
+          worker(world, table);
+        else
+          server.serve(table).or_throw();
+      }
+      (void)world.leave();
+    });
+  };
+  with_server(on_gpu(), [&](World& world, pslib::Table& table) {
+    begin(world, table);
+    std::uint64_t before = copies();
+    const auto patiently = [](const std::function<Status()>& call) {
+      Status status;
+      while ((status = call()).code() == Code::timeout)
+        std::this_thread::sleep_for(milliseconds(1));
+      return status;
+    };
+    patiently([&] { return table.initialize(Deadline::at({})); }).or_throw();
+    EXPECT_EQ(copies() - before, 4U) << "the first gradients, their words, a push and a pull";
+    expect_moved(world, table, 0);
+    set_all(world, table, 2);
+    before = copies();
+    const Status late = patiently([&] {
+      Status status = table.push_pull(Deadline::at({}));
+      const bool is_pushed = status || status.detail().operation == "pull";
+      return is_pushed ? Status() : status;
+    });
+    late.or_throw();
+    if (table.version() == 0) patiently([&] { return table.pull(Deadline::at({})); }).or_throw();
+    EXPECT_EQ(copies() - before, 3U) << "the words, a push and a pull";
+    expect_moved(world, table, 2);
+  });
+}
+
+TEST_F(TablesUnderWay, OutliveTheDeadlineOfTheirCreation) {
+  control()->restart({.delay = std::chrono::seconds(1)});
+  run_on(1, [&](World& world) {
+    pslib::ParameterServer server(world);
+    EXPECT_TRUE(tells(thrown_by([&] {
+                        (void)server.table("model", model(), on_gpu(),
+                                           Deadline::after(milliseconds(20)));
+                      }),
+                      Code::timeout, {"table", "GPU 0 has not cleared"}));
+    // The copy keeps its memory until it ends, and a later one looks after that.
+    const Tensor host = world.allocate(DType::f32, {8});
+    EXPECT_TRUE(soon([&] {
+      world.copy(host, host);
+      return std::ranges::none_of(world.report().arenas, [](const ArenaReport& arena) {
+        return arena.sort.starts_with("GPU") && arena.used_bytes != 0;
+      });
+    }));
+    (void)world.leave();
+  });
+}
+
 TEST_F(TablesUnderWay, OutliveTheDeadlineOfTheFirstCall) {
   run_on(1, [&](World& world) {
     for (const bool is_compressed : {false, true}) {
@@ -85,6 +155,26 @@ TEST_F(TablesUnderWay, OutliveTheDeadlineOfTheFirstCall) {
       EXPECT_EQ(values_of(world, table.gradient("b")), Floats(200, 0.0F));
       EXPECT_TRUE(tells(table.initialize(), Code::bad_argument, {"once"}));
     }
+    world.leave().or_throw();
+  });
+}
+
+// It is left to clear the gradients, which hold the first parameters.
+TEST_F(TablesUnderWay, PushNothingAfterAFirstCallThatFailedAtItsEnd) {
+  control()->restart({});
+  run_on(1, [&](World& world) {
+    pslib::ParameterServer server(world);
+    pslib::Table table = server.table("model", model(), on_gpu());
+    begin(world, table);
+    control()->refuse("cuMemsetD8Async", 1, DriverStatus::unknown);
+    EXPECT_TRUE(tells(table.initialize(), Code::system,
+                      {"initialize", "table \"model\"", "cuMemsetD8Async"}));
+    EXPECT_TRUE(tells(table.push(), Code::bad_argument, {"initialize() again"}));
+    EXPECT_TRUE(tells(table.push_pull(), Code::bad_argument, {"initialize() again"}));
+    table.initialize().or_throw();
+    table.push_pull().or_throw();
+    expect_moved(world, table, 0);
+    EXPECT_TRUE(tells(table.initialize(), Code::bad_argument, {"once"}));
     world.leave().or_throw();
   });
 }
@@ -156,6 +246,7 @@ TEST_F(TablesUnderWay, OutliveTheirTable) {
 }
 
 TEST_F(TablesUnderWay, EndWhenTheOnlyServerHasGone) {
+  std::atomic<bool> is_under_way = false;
   Meeting gone(2);
   Meeting seen(2);
   run_pair(
@@ -164,6 +255,7 @@ TEST_F(TablesUnderWay, EndWhenTheOnlyServerHasGone) {
         pslib::Table table = server.table("model", model(), on_gpu());
         table.initialize().or_throw();
         EXPECT_EQ(table.push_pull(at_once()).code(), Code::timeout) << "a copy is under way";
+        is_under_way = true;
         gone.wait();
         table.push().or_throw();
         EXPECT_TRUE(tells(table.pull(), Code::closed, {"table \"model\"", "rank 1"}));
@@ -174,7 +266,8 @@ TEST_F(TablesUnderWay, EndWhenTheOnlyServerHasGone) {
         pslib::ParameterServer server(world, {.dedicated_servers = 1});
         {
           pslib::Table table = server.table("model", model(), pslib::Optimizer::sgd(1.0F));
-          EXPECT_EQ(server.serve(table, Deadline::after(milliseconds(600))).code(), Code::timeout);
+          while (!is_under_way)
+            EXPECT_EQ(server.serve(table, Deadline::after(milliseconds(20))).code(), Code::timeout);
         }
         gone.wait();
         seen.wait();

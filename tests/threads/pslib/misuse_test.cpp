@@ -1,6 +1,7 @@
 // Wrong calls are refused with an error that says what to do, and the table goes on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -37,6 +38,29 @@ TEST(TableMisuse, CallsOutOfOrderAreRefusedAndTheTableGoesOn) {
     EXPECT_EQ(table.version(), 1U);
     table.push_pull().or_throw();
     EXPECT_EQ(table.version(), 2U);
+    world.leave().or_throw();
+  });
+}
+
+TEST(TableMisuse, APullMayGoOnForInitializeButNotEndIt) {
+  Meeting meeting(2);
+  run_on(2, [&](World& world) {
+    pslib::ParameterServer server(world);
+    auto table = server.table("model", Regression::specs(), Optimizer::sgd(1.0F));
+    std::ranges::fill(table.parameter("bias").as<float>(), 3.0F);
+    if (world.rank() == 0) {
+      EXPECT_EQ(table.initialize(Deadline::at({})).code(), Code::timeout);
+    }
+    meeting.wait();
+    if (world.rank() == 0) {
+      table.pull().or_throw();
+      expect_refused(table.push(), "initialize() again");
+    }
+    table.initialize().or_throw();
+    for (const float element : table.gradient("bias").as<float>()) EXPECT_EQ(element, 0);
+    table.push_pull().or_throw();
+    for (const float element : table.parameter("bias").as<float>()) EXPECT_EQ(element, 3);
+    expect_refused(table.initialize(), "once");
     world.leave().or_throw();
   });
 }
