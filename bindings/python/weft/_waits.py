@@ -69,6 +69,51 @@ def rest(call: Callable[[float], Any], timeout: float | None, default: float, co
     return in_parts(call, total - PART, default)
 
 
+class Undivided:
+    """A call of C on a thread of its own, because its wait can't be divided. Ctrl-C ends a wait for it, and the next
+    one takes it up. `hold` keeps what the call uses until its end."""
+
+    def __init__(self, call: Callable[[], Any], hold: Any) -> None:
+        self._done = threading.Event()
+        self._failure: BaseException | None = None
+        held = [hold]
+
+        def run() -> None:
+            try:
+                call()
+            except BaseException as error:
+                self._failure = error.with_traceback(None)
+            held.clear()
+            self._done.set()
+            _handles.abandoned.discard(self)
+
+        self._thread = threading.Thread(target=run, name="weft call", daemon=True)
+
+    def wait(self) -> None:
+        """Until its end, of which result() tells. The first wait begins the call: its caller knows this object by
+        then."""
+        try:
+            if self._thread.ident is None:
+                self._thread.start()
+            while not self._done.wait(PART):
+                pass
+        except BaseException:
+            if not self._done.is_set():
+                _handles.abandoned.add(self)
+            raise
+        _handles.abandoned.discard(self)
+
+    def result(self) -> None:
+        """Raises its failure. Requires that it has ended."""
+        if self._failure is not None:
+            raise self._failure
+
+
+def is_main() -> bool:
+    """Whether this thread is the one that signals interrupt."""
+    return threading.get_ident() == _main
+
+
 def on_thread(call: Callable[[], Result], undo: Callable[[Result], Any] | None = None) -> Result:
     """Runs a control call whose wait can't be divided. If Ctrl-C ends the wait, the call goes on to its own end, as
     after a timeout, and `undo` then frees what it returns."""

@@ -1,11 +1,15 @@
 """Tensors on GPUs: made, copied, put, sent, published, reduced, and by DLPack from and to other libraries."""
 
 import gc
+import sys
+import time
 
 import numpy as np
 import weft
+from interrupts import interrupted
 from job import SECONDS, expect, expect_error
-from weft import _memory, pslib
+from weft import _handles, _memory, pslib
+from weft._native import ffi
 
 OWN = weft.Memory.gpu()
 
@@ -198,5 +202,56 @@ def tables_have_workers_on_gpus(job):
             del parameter, gradient
 
 
+class SlowPush:
+    """The library, but pushes take a second, through which C waits."""
+
+    def __init__(self, library, signal):
+        self.library, self.signal = library, signal
+
+    def __getattr__(self, name):
+        return getattr(self.library, name)
+
+    def weft_table_push(self, table):
+        self.library.weft_signal_wait_at_least(self.signal._pointer("wait"), 1, 1.0, ffi.NULL)
+        return self.library.weft_table_push(table)
+
+
+def ctrl_c_leaves_a_push_to_itself(job):
+    tables = sys.modules["weft.pslib.table"]
+    library, never = tables.lib, weft.Signal.expose(job.world, "never")
+    with pslib.ParameterServer(job.world) as server:
+        rule = pslib.Optimizer("sgd", 0.5)
+        with server.table("interrupted", [pslib.TensorSpec("w", (100,))], optimizer=rule, memory=OWN) as table:
+            table.initialize(SECONDS)
+            ones = np.ones(100, np.float32)
+            job.world.copy(ones, table.gradient("w"), timeout=SECONDS)
+            tables.lib = SlowPush(library, never)
+            interrupted(table.push, "a push")
+            expect(len(_handles.abandoned) == 1, "the push goes on")
+            table.push()
+            expect(not _handles.abandoned, "the next push takes it up")
+            table.pull(SECONDS)
+            interrupted(table.push, "a push")
+            table.pull(SECONDS)
+            expect((elements(job, table.parameter("w")) == -1).all(), "a pull waits for it")
+            tables.lib = library
+            # Pushed, but not by all.
+            if job.rank:
+                since = time.monotonic()
+                error = expect_error(weft.Timeout, "interrupted", lambda: table.push_pull(0.3), "push_pull")
+                expect(error.operation == "pull" and 0.25 < time.monotonic() - since < 5, "the pull is late")
+            job.meet()
+            table.pull(SECONDS) if job.rank else table.push_pull(SECONDS)
+            expect((elements(job, table.parameter("w")) == -1.5).all(), "each push counts once")
+            tables.lib = SlowPush(library, never)
+            interrupted(table.push, "a push")
+            tables.lib = library
+            table.close()
+            expect(not _handles.abandoned, "so does a table that is closed")
+            job.meet()
+    never.close()
+
+
 BODIES = [tensors_have_a_place, elements_are_copied, dlpack_crosses_both_ways, slots_lie_on_gpus,
-          versions_messages_and_keys_too, collectives_take_them, tables_have_workers_on_gpus]
+          versions_messages_and_keys_too, collectives_take_them, tables_have_workers_on_gpus,
+          ctrl_c_leaves_a_push_to_itself]

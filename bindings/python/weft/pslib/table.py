@@ -58,7 +58,8 @@ def open_table(server: ParameterServer, name: str, tensors: Sequence[TensorSpec]
 
     rule = rule_of(held)
     try:
-        return Table(server, _waits.on_thread(call, lib.weft_table_close), tensors, rule)
+        is_on_gpu = memory is not None and memory.is_gpu
+        return Table(server, _waits.on_thread(call, lib.weft_table_close), tensors, rule, is_on_gpu)
     except BaseException:
         if rule is not None:
             rule.forget()
@@ -69,7 +70,8 @@ class Table(Owner):
     """A dense table. Workers: initialize() once, then per step compute from parameter(), write gradient(), push() and
     pull(). One thread at a time."""
 
-    def __init__(self, server: ParameterServer, pointer: Any, tensors: Sequence[TensorSpec], rule: Any) -> None:
+    def __init__(self, server: ParameterServer, pointer: Any, tensors: Sequence[TensorSpec], rule: Any,
+                 is_on_gpu: bool = False) -> None:
         """Not for users: call ParameterServer.table()."""
         self._server = server
         self._world = server._world
@@ -85,6 +87,15 @@ class Table(Owner):
 
         self._node = Node(pointer, close, server._node, name="the table")
         self._shown: dict[tuple[str, bool], Tensor] = {}
+        self._is_on_gpu = is_on_gpu
+        self._pushing: _waits.Undivided | None = None
+
+    def _pointer(self, operation: str) -> Any:
+        """Behind a push that Ctrl-C has left to itself."""
+        if self._pushing is not None:
+            self._pushing.wait()
+            self._pushing = None
+        return super()._pointer(operation)
 
     def parameter(self, name: str) -> Any:
         """Worker: the array of the parameters, for the next forward pass; for the first worker also of the first
@@ -109,6 +120,9 @@ class Table(Owner):
 
     def close(self) -> None:
         """Closes the table; its memory goes with the last array of it."""
+        if self._pushing is not None:
+            self._pushing.wait()
+            self._pushing = None
         self._shown.clear()
         super().close()
 
@@ -120,18 +134,36 @@ class Table(Owner):
             _waits.on_thread(lambda: check(lib.weft_table_initialize(pointer, _waits.seconds(timeout))))
 
     def push(self) -> None:
-        """Worker: makes the gradients visible to the shards. Does not wait."""
+        """Worker: makes the gradients visible to the shards. Does not wait, but for a GPU, which copies them to host
+        memory first, within the world's own limit; leave them as they are after an error of that, and push again.
+        After Ctrl-C a push goes on, and the next call of the table waits for it: push() then tells how it ended."""
         with Use(self._node.line, "push"):
-            check(lib.weft_table_push(self._pointer("push")))
+            if self._pushing is None:
+                pointer = self._pointer("push")
+                if not self._is_on_gpu or not _waits.is_main():
+                    check(lib.weft_table_push(pointer))
+                    return
+                self._pushing = _waits.Undivided(lambda: check(lib.weft_table_push(pointer)), Hold(self._node))
+            self._pushing.wait()
+            pushing, self._pushing = self._pushing, None
+            pushing.result()
 
     def pull(self, timeout: float | None = None) -> None:
         """Worker: waits for the parameters that result from the last push. After Timeout the next call resumes."""
         self._wait(lib.weft_table_pull, "pull", timeout)
 
     def push_pull(self, timeout: float | None = None) -> None:
-        """push(), then pull()."""
-        self.push()
-        self.pull(timeout)
+        """push(), then pull(), within one timeout. An error says of which of the two it is, the one to call next."""
+        pushes = True
+
+        def call(pointer: Any, seconds: float) -> int:
+            nonlocal pushes
+            code: int = (lib.weft_table_push_pull if pushes else lib.weft_table_pull)(pointer, seconds)
+            if code == _waits.TIMEOUT and pushes:
+                pushes = last_error(code).operation == "push"
+            return code
+
+        self._wait(call, "push_pull", timeout)
 
     def wait_updated(self, timeout: float | None = None) -> None:
         """Worker: as pull(), but leaves the parameters on the shards, for view()."""
