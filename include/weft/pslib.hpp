@@ -167,19 +167,24 @@ class WEFT_API Table {
   /// Every rank calls it once, before the first step. The first worker's parameter() values, or a
   /// checkpoint's, become the shards' and then every worker's; all gradients become zeros. Ranks
   /// that only serve do this inside serve(). Unless the table is bsp, one worker may return before
-  /// another; the later one then may start from values that the first has already updated.
+  /// another; the later one then may start from values that the first has already updated. After an
+  /// error the next call resumes, and push() is refused until one has succeeded. On a GPU, work on
+  /// the application's streams that writes parameter() must have ended. Errors: as pull(), and
+  /// bad_argument (it has succeeded before).
   Status initialize(Deadline deadline = {}) noexcept;
   /// Worker: makes the gradients visible to the shards. Does not wait, and does not copy unless the
   /// table is compressed. Gradients on a GPU are copied to host memory first, within WEFT_TIMEOUT
   /// (push_pull: within its deadline); work on the application's streams that writes them must have
-  /// ended. Errors: bad_argument (the last push has not been pulled, or a gradient to be compressed
-  /// is not finite), timeout and system (of a GPU): nothing was pushed; leave the gradients as they
-  /// are and push again, which goes on with the copy.
+  /// ended. Errors: bad_argument (the last push has not been pulled, initialize() has not
+  /// succeeded, or a gradient to be compressed is not finite), timeout, system and exhausted (of a
+  /// GPU): nothing was pushed; leave the gradients as they are and push again, which goes on with
+  /// the copy.
   Status push() noexcept;
   /// Worker: waits for the parameters that result from the last push and copies them into
-  /// parameter(), with one transfer per shard. After a timeout the next call resumes. Errors:
+  /// parameter(), with one transfer per shard. On a GPU, work on the application's streams that
+  /// reads or writes parameter() must have ended. After an error the next call resumes. Errors:
   /// bad_argument (nothing was pushed since the last pull() or wait_updated()), timeout,
-  /// peer_failed, peer_left, closed.
+  /// peer_failed, peer_left, closed; system and exhausted (also of a GPU).
   Status pull(Deadline deadline = {}) noexcept;
   /// Worker: push(), then pull(). An error says of which of the two it is, the one to call next.
   Status push_pull(Deadline deadline = {}) noexcept;
@@ -247,8 +252,10 @@ class WEFT_API ParameterServer {
 
   /// Creates a dense table. Every member of the group (by default every rank of the job) calls it
   /// with the same arguments, TableOptions::memory excepted, and in the same order. Throws Error:
-  /// mismatch (ranks disagree, or a checkpoint belongs to another table), exhausted, peer_failed,
-  /// timeout, bad_argument, system (no driver for a GPU), forked.
+  /// mismatch (ranks disagree, or a checkpoint belongs to another table), exhausted (also memory of
+  /// a GPU), peer_failed, timeout, bad_argument (also: there is no such GPU, or a rank that only
+  /// serves has a memory), bad_config (WEFT_GPU names no GPU), system (also: no driver for a GPU,
+  /// or it fails), forked.
   Table table(const std::string& name, std::vector<TensorSpec> specs, const TableOptions& options,
               Deadline deadline = {});
 

@@ -88,7 +88,8 @@ weft_code weft_table_parameter(const weft_table* table, const char* name, weft_t
  * and the end of the pull. */
 weft_code weft_table_gradient(const weft_table* table, const char* name, weft_tensor** tensor);
 /* Every rank calls it once, before the first step. The first worker's values, or a checkpoint's,
- * become the shards' and every worker's. */
+ * become the shards' and every worker's. After an error the next call resumes, and pushes are
+ * refused until one has succeeded. */
 weft_code weft_table_initialize(weft_table* table, double timeout_seconds);
 /* Worker: makes the gradients visible to the shards. Does not wait, but for a GPU, which copies
  * them to host memory first, within WEFT_TIMEOUT; after an error of that push again. */
