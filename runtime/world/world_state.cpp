@@ -44,12 +44,11 @@ constexpr std::chrono::seconds kRankZeroFirst{5};
 /// that cannot be described is logged.
 topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
+  own.needs_nic = p2p::fabric_kind(config.text(Setting::fabric)) != p2p::FabricKind::shm;
   topology::RankPlacement placement;
   try {
-    if (p2p::fabric_kind(config.text(Setting::fabric)) != p2p::FabricKind::shm) {
-      own.cpus = os::numbers(os::affinity());
-      placement = topology::place_rank(config, own);
-    }
+    own.cpus = os::numbers(os::affinity());
+    placement = topology::place_rank(config, own);
   } catch (const Error& error) {
     if (error.code() == Code::bad_config) throw;
     placement.notes.push_back(error.detail().message);
@@ -96,8 +95,11 @@ WorldState::WorldState(const Config& config, WorldParts parts)
                                                        : place(config, *bootstrap_, *log),
              .job = bootstrap_->job(),
              .alone_on_host = local_size == 1 && size > 1}),
-      gpus(config.text(Setting::gpu), bootstrap_->local_rank(), std::move(parts.mapper),
-           config.size(Setting::arena_chunk).value()),
+      gpus({.setting = config.text(Setting::gpu),
+            .index = bootstrap_->local_rank(),
+            .pci = local.placement.gpu,
+            .reason = local.placement.gpu_reason},
+           std::move(parts.mapper), config.size(Setting::arena_chunk).value(), log),
       mesh(
           local, parts.fabrics ? parts.fabrics : own_fabrics(config, std::move(parts.verbs)),
           [this](p2p::Peer& peer, std::span<const std::byte> bytes) { on_message(peer, bytes); },

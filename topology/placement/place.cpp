@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/os/numa.hpp"
 #include "topology/discover/discover.hpp"
 #include "topology/discover/files.hpp"
 #include "topology/discover/hwloc/hwloc_machine.hpp"
 #include "topology/import/import.hpp"
+#include "topology/placement/gpu_choice.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {
@@ -61,6 +63,50 @@ std::string why_no_rdma(const Model& model, const Selection& selection) {
                          model.nics[static_cast<std::size_t>(verdict.nic)].name,
                          verdict.not_driven);
   return {};
+}
+
+/// The paths from the NIC to every GPU of the host. `nic`: kNone: there is none for the rank.
+std::vector<GpuPlacement> place_gpus(const Model& model, int nic, const Policy& policy) {
+  std::vector<GpuPlacement> placed;
+  for (const Gpu& gpu : model.gpus) {
+    const auto address = model.address_of(gpu);
+    if (!address) continue;
+    GpuPlacement one{.pci = address->text(), .staging = model.numa_of(gpu)};
+    if (nic == kNone) {
+      one.reason = "no NIC is used";
+      placed.push_back(std::move(one));
+      continue;
+    }
+    const Nic& its = model.nics[static_cast<std::size_t>(nic)];
+    const Path path = path_between(model, gpu, its);
+    const std::string hindrance = gdr_hindrance(model, gpu, its, path, policy);
+    one.gdr = hindrance.empty();
+    one.reason = one.gdr ? fmt::format("{} ({}) is within {}", name(path.path_class), path.text,
+                                       name(policy.gdr_level))
+                         : hindrance;
+    if (const int beside = model.numa_of(its); beside != kNone) one.staging = beside;
+    if (one.staging == kNone) one.staging = model.sole_numa();
+    placed.push_back(std::move(one));
+  }
+  return placed;
+}
+
+/// Names the rank's GPU. Call after place_gpus().
+void place_gpu(const Model& model, int gpu, RankPlacement& placement) {
+  if (gpu == kNone) return;
+  const auto address = model.address_of(model.gpus[static_cast<std::size_t>(gpu)]);
+  if (!address) return;
+  placement.gpu = address->text();
+  for (const GpuPlacement& one : placement.gpus)
+    if (one.pci == placement.gpu) placement.gdr = one.gdr;
+}
+
+/// NUMA node for the rank's arenas.
+int beside_rank(const Model& model, const std::vector<int>& cpus, int beside_nic) {
+  const std::vector<int> own = model.numa_of_cpus(cpus);
+  const bool nic_is_near =
+      own.empty() || std::find(own.begin(), own.end(), beside_nic) != own.end();
+  return nic_is_near ? beside_nic : own.front();
 }
 
 }  // namespace
@@ -153,8 +199,12 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
   RankPlacement placement{.notes = model.notes};
   Policy driven = policy;
   driven.driven_only = true;
-  const Selection selection = select(model, assume_ranks(model, own), driven);
+  std::vector<HostRank> ranks = assume_ranks(model, own);
+  placement.gpu_reason = give_gpus(model, own, ranks);
+  const Selection selection = select(model, ranks, driven);
   const Choice& choice = selection.choices.at(static_cast<std::size_t>(own.index));
+  placement.gpus = place_gpus(model, choice.nic, policy);
+  place_gpu(model, choice.gpu, placement);
   if (choice.nic == kNone) {
     placement.reason = why_no_rdma(model, selection);
     if (!placement.reason.empty()) placement.notes.push_back(placement.reason);
@@ -176,9 +226,22 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
       placement.others.emplace_back(nic.rdma, candidate.reason);
   // With a single NUMA node there is no preference.
   if (processor_nodes(model).size() > 1) {
-    placement.numa = choice.numa;
-    placement.staging = choice.bounce_numa;
+    const int beside_nic = model.numa_of(model.nics[static_cast<std::size_t>(choice.nic)]);
+    placement.numa = beside_rank(model, own.cpus, beside_nic);
+    placement.staging = beside_nic != kNone ? beside_nic : choice.bounce_numa;
   }
+  return placement;
+}
+
+RankPlacement only_gpu(const Model& model, const RankOnHost& own, const Policy& policy) {
+  RankPlacement placement{.notes = model.notes};
+  std::vector<HostRank> ranks = assume_ranks(model, own);
+  placement.gpu_reason = give_gpus(model, own, ranks);
+  placement.gpus = place_gpus(model, kNone, policy);
+  const int gpu = ranks.at(static_cast<std::size_t>(own.index)).gpu;
+  place_gpu(model, gpu, placement);
+  if (gpu != kNone && processor_nodes(model).size() > 1)
+    placement.staging = model.numa_of(model.gpus[static_cast<std::size_t>(gpu)]);
   return placement;
 }
 
@@ -186,25 +249,32 @@ std::vector<int> nodes_for_arenas() {
   return os::has_memory_policy() ? std::vector<int>{} : nodes_with_processors();
 }
 
-RankPlacement place_rank(const Config& config, const RankOnHost& own) {
+RankPlacement place_rank(const Config& config, const RankOnHost& rank) {
   Policy policy = policy_of(config);
   const Files files(machine_root());
+  RankOnHost own = rank;
+  own.gpu = config.text(Setting::gpu);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) own.visible_gpus = visible;
   // Slingshot NICs are not RDMA devices, but a job reports why it does not use them.
-  const bool has_fabric =
-      !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();
-  if (!has_fabric && config.text(Setting::topo_file).empty()) return {};
-  // CUDA is not queried, because no rank moves GPU memory yet.
+  const bool has_fabric = own.needs_nic && (!files.list("/sys/class/infiniband").empty() ||
+                                            !files.list("/sys/class/cxi").empty());
+  own.driven_gpus = files.list("/proc/driver/nvidia/gpus");
+  const bool has_gpus = !own.driven_gpus.empty();
+  const bool looks = has_fabric || has_gpus;
+  if (!looks && (!own.needs_nic || config.text(Setting::topo_file).empty())) return {};
+  // CUDA is not queried: a job without tensors on GPUs never calls its driver.
   const Model model = machine_of(
-      config,
-      has_fabric ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
-  if (!has_fabric) return {};
+      config, looks ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
+  if (!looks) return {};
+  if (!has_fabric) return only_gpu(model, own, policy);
   if (policy.nic.empty()) return place_rank(model, own, policy);
   try {
     return place_rank(model, own, policy);
   } catch (const Error& error) {
     // The verbs fabric opens the ports and decides finally whether WEFT_NIC can be used.
     policy.nic.clear();
-    RankPlacement placement{.notes = place_rank(model, own, policy).notes};
+    const RankPlacement other = place_rank(model, own, policy);
+    RankPlacement placement{.gpu = other.gpu, .gpu_reason = other.gpu_reason, .notes = other.notes};
     placement.notes.push_back(error.detail().message);
     return placement;
   }

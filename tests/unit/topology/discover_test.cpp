@@ -11,6 +11,7 @@
 #include "tests/unit/topology/machines.hpp"
 #include "topology/discover/acs.hpp"
 #include "topology/json/json.hpp"
+#include "topology/placement/place.hpp"
 
 namespace weft::topology {
 namespace {
@@ -193,6 +194,26 @@ TEST_F(Discovery, SaysWhatHwlocLeavesOut) {
   const Model model = found();
   EXPECT_EQ(model.notes,
             std::vector<std::string>{"10000:00:00.0 is left out: hwloc does not show it"});
+}
+
+TEST_F(Discovery, OfAJobGivesARankAGpuWhereNvidiasDriverHasOne) {
+  typical();
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(place_rank(Config(), {.needs_nic = false}).gpu, "") << "nothing is looked for";
+  EXPECT_EQ(place_rank(Config(), {}).nic, "mlx5_0");
+  put("/proc/driver/nvidia/gpus/0000:03:00.0/information", "Model: \t A GPU");
+  const RankPlacement alone = place_rank(Config(), {.needs_nic = false});
+  EXPECT_EQ(alone.gpu, "0000:03:00.0");
+  EXPECT_EQ(alone.nic, "");
+  const RankPlacement both = place_rank(Config(), {});
+  EXPECT_EQ(both.gpu, "0000:03:00.0");
+  EXPECT_EQ(both.nic, "mlx5_0");
+  EXPECT_TRUE(both.gdr);
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  const RankPlacement hidden = place_rank(Config(), {});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(hidden.gpu, "");
+  EXPECT_NE(hidden.gpu_reason.find("hides all"), std::string::npos) << hidden.gpu_reason;
 }
 
 TEST_F(Discovery, AGpuAtRestCountsWithTheSpeedOfItsLinkUnderLoad) {
