@@ -1,7 +1,12 @@
 // Which GPU is a rank's: what WEFT_GPU names, what topology gives, or the next in turn.
 #include "p2p/transport/cuda/own_gpu.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "tests/cuda/world/gpu_rank.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -43,6 +48,65 @@ TEST_F(OwnGpuChoice, WithoutTopologyTheyAreTakenInTurnAndItsReasonSaid) {
   EXPECT_EQ(chosen({.index = 5}).ordinal, 2);
   EXPECT_NE(chosen({.reason = "no driver of NVIDIA's"}).reason.find("no driver of NVIDIA's"),
             std::string::npos);
+}
+
+/// Ranks on a machine, a folder that looks like /, that has the stand-in's GPUs.
+class GpuByTopology : public OnGpus {
+ protected:
+  void SetUp() override {
+    OnGpus::SetUp();
+    if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's GPUs";
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    ASSERT_EQ(::setenv("HWLOC_FSROOT", root_.path().c_str(), 1), 0);
+    put("sys/devices/system/cpu/cpu0/topology/core_siblings", "1");
+    for (const std::string bus : {"01", "11"}) {
+      const std::string device = "sys/devices/pci0000:" + bus + "/0000:" + bus + ":00.0";
+      put(device + "/class", "0x030200");
+      put(device + "/vendor", "0x10de");
+      put(device + "/device", "0x2330");
+      const auto all = root_.path() / "sys/bus/pci/devices";
+      std::filesystem::create_directories(all);
+      std::filesystem::create_symlink("../../../../" + device, all / ("0000:" + bus + ":00.0"));
+    }
+  }
+  void TearDown() override {
+    ::unsetenv("HWLOC_FSROOT");
+    OnGpus::TearDown();
+  }
+  void drive(const std::string& address) {
+    put("proc/driver/nvidia/gpus/" + address + "/information", "Model: A GPU");
+  }
+  std::vector<int> gpus_of(int ranks) {
+    std::vector<int> chosen(static_cast<std::size_t>(ranks), -1);
+    run_on(ranks, [&](World& world) {
+      EXPECT_EQ(control()->calls("cuDeviceGetPCIBusId"), 0U) << "before a tensor lies on a GPU";
+      meeting_.wait();
+      chosen[static_cast<std::size_t>(world.rank())] =
+          world.allocate(DType::f32, {8}, Memory::gpu()).memory().ordinal();
+    });
+    return chosen;
+  }
+
+  Meeting meeting_{2};
+
+ private:
+  void put(const std::string& path, const std::string& text) {
+    const auto file = root_.path() / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << '\n';
+  }
+  const TempFolder root_;
+};
+
+TEST_F(GpuByTopology, IsTheRanksWhereTheDriverShowsIt) {
+  drive("0000:11:00.0");
+  EXPECT_EQ(gpus_of(2), (std::vector{1, 1})) << "the other GPU is another container's";
+}
+
+TEST_F(GpuByTopology, IsAnotherOneForEachRank) {
+  drive("0000:01:00.0");
+  drive("0000:11:00.0");
+  EXPECT_EQ(gpus_of(2), (std::vector{0, 1}));
 }
 
 }  // namespace
