@@ -94,10 +94,20 @@ std::string pci_address_of(const Driver& driver, int ordinal) {
   return address ? address->text() : std::string();
 }
 
+std::string device_name_of(const Driver& driver, int ordinal) {
+  std::array<char, 256> name{};
+  if (driver.device_name(name.data(), static_cast<int>(name.size()) - 1, ordinal) !=
+      DriverStatus::success)
+    return {};
+  return name.data();
+}
+
 std::string uuid_text_of(const Driver& driver, int ordinal) {
   Uuid uuid{};
   if (driver.device_uuid(&uuid, ordinal) != DriverStatus::success) return {};
-  std::string text = "GPU-";
+  // The driver tells a MIG slice by its name alone: "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
+  std::string text =
+      device_name_of(driver, ordinal).find(" MIG ") == std::string::npos ? "GPU-" : "MIG-";
   for (std::size_t i = 0; i < uuid.bytes.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));

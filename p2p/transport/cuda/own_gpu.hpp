@@ -29,7 +29,9 @@ OwnGpu choose_own_gpu(const Driver& driver, const GpuWish& wish, const char* ope
 
 /// "0000:0f:00.0"; empty where the driver does not say.
 std::string pci_address_of(const Driver& driver, int ordinal);
-/// "GPU-5c89c6a1-..." as nvidia-smi -L lists it; empty where the driver does not say.
+/// "NVIDIA H100 80GB HBM3"; empty where the driver does not say.
+std::string device_name_of(const Driver& driver, int ordinal);
+/// "GPU-5c89c6a1-...", "MIG-..." as nvidia-smi -L lists it; empty where the driver does not say.
 std::string uuid_text_of(const Driver& driver, int ordinal);
 
 }  // namespace weft::p2p::cuda

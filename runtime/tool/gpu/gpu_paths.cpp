@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <span>
 #include <thread>
@@ -64,6 +63,7 @@ Finding stream_words(const GpuChunk& chunk) {
   const p2p::cuda::Gpu::Current current(gpu);
   p2p::cuda::StreamWords& words = gpu.words(kTry);
   const p2p::cuda::StreamHandle stream = gpu.take_stream();
+  const std::shared_ptr<void> given_back(nullptr, [&](void*) { gpu.give_back(stream); });
   const auto word = words.begin_wait(gpu, kTry, stream);
   const bool waits = gpu.driver().query_stream(stream) == DriverStatus::not_ready;
   words.end_wait(word);
@@ -72,7 +72,6 @@ Finding stream_words(const GpuChunk& chunk) {
   while ((status = gpu.driver().query_stream(stream)) == DriverStatus::not_ready &&
          std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
-  gpu.give_back(stream);
   gpu.check(status, kTry, "cuStreamQuery");
   if (!waits) return {false, "a stream did not wait for its word"};
   return {true, "streams wait on words of the processor's"};
@@ -109,14 +108,10 @@ void place_staging(const topology::RankPlacement& placement, GpuFacts& facts) {
 }
 
 GpuFacts facts_of(const Driver& driver, int ordinal) {
-  GpuFacts facts{.ordinal = ordinal,
-                 .uuid = p2p::cuda::uuid_text_of(driver, ordinal),
-                 .pci = p2p::cuda::pci_address_of(driver, ordinal)};
-  std::array<char, 256> name{};
-  if (driver.device_name(name.data(), static_cast<int>(name.size()) - 1, ordinal) ==
-      DriverStatus::success)
-    facts.name = name.data();
-  return facts;
+  return {.ordinal = ordinal,
+          .uuid = p2p::cuda::uuid_text_of(driver, ordinal),
+          .name = p2p::cuda::device_name_of(driver, ordinal),
+          .pci = p2p::cuda::pci_address_of(driver, ordinal)};
 }
 
 /// A chunk of the GPU's arena; nullopt: it can't be opened.
@@ -154,6 +149,9 @@ GpuPaths try_gpu_paths(const GpuScene& scene) {
   const auto loaded = p2p::cuda::load_driver();
   if (!loaded.ok()) {
     paths.none = loaded.status().detail().message;
+    if (const std::string& named = scene.config.text(Setting::gpu); named != "auto")
+      throw_error(Code::bad_config, kTry, fmt::format("WEFT_GPU={}: {}", named, paths.none),
+                  "unset WEFT_GPU where there is no GPU");
     return paths;
   }
   const Driver& driver = **loaded;

@@ -75,7 +75,7 @@ struct GpuScene {
 };
 
 /// Loads the driver, opens every GPU, and tries each path as the library does for a job. Takes
-/// seconds at most for a path. Throws Error(bad_config) where WEFT_GPU names no GPU.
+/// seconds at most for a path. Throws Error(bad_config) if WEFT_GPU names no GPU that is here.
 GpuPaths try_gpu_paths(const GpuScene& scene);
 
 std::string text_of(const GpuPaths& paths);

@@ -106,6 +106,14 @@ TEST_F(GpuPathsTried, AGpuThatCantBeOpenedIsSaidAndTheOthersAreTried) {
   EXPECT_NE(tool::text_of(paths).find("cuDevicePrimaryCtxRetain"), std::string::npos);
 }
 
+TEST_F(GpuPathsTried, AStreamThatCantWaitIsSaidAndNotLost) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in, which counts streams";
+  control()->refuse("cuStreamWaitValue32_v2", 1, DriverStatus::unknown);
+  const GpuPaths paths = tried();
+  EXPECT_TRUE(says(paths.gpus.at(0).stream_words, false, "cuStreamWaitValue32"));
+  EXPECT_TRUE(paths.gpus.at(1).stream_words.works);
+}
+
 TEST_F(GpuPathsTried, TheProcesssGpuIsTopologysOrWhatTheSettingNames) {
   if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's two GPUs";
   GpuScene scene;

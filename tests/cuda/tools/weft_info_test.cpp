@@ -58,6 +58,9 @@ TEST(WeftInfoOfGpus, WithoutADriverOrAGpuOneLineSaysSo) {
   EXPECT_EQ(none.exit_code, 0);
   EXPECT_EQ(none.lines(), 1) << none.output;
   EXPECT_TRUE(none.has("no GPU: the CUDA driver sees no GPU")) << none.output;
+  const auto named = info("gpus=0", "", "WEFT_GPU=7");
+  EXPECT_EQ(named.exit_code, 2) << "it names none that is here";
+  EXPECT_TRUE(named.has("WEFT_GPU=7: the CUDA driver sees no GPU")) << named.output;
   const auto old = info("version=11080");
   EXPECT_EQ(old.exit_code, 0);
   EXPECT_TRUE(old.has("no GPU: the CUDA driver is of 11.8, and weft needs 12.0")) << old.output;

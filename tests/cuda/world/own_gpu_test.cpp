@@ -21,6 +21,7 @@ class OwnGpuChoice : public OnGpus {
     stand_in::Options three;
     three.gpus.resize(3);
     three.gpus[1].bus_id = "0004:0A:00.0";  // as drivers write it
+    three.gpus[2].name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb";
     return three;
   }
   OwnGpu chosen(const GpuWish& wish) { return choose_own_gpu(driver(), wish, "test"); }
@@ -48,6 +49,11 @@ TEST_F(OwnGpuChoice, WithoutTopologyTheyAreTakenInTurnAndItsReasonSaid) {
   EXPECT_EQ(chosen({.index = 5}).ordinal, 2);
   EXPECT_NE(chosen({.reason = "no driver of NVIDIA's"}).reason.find("no driver of NVIDIA's"),
             std::string::npos);
+}
+
+TEST_F(OwnGpuChoice, ASliceHasAUuidOfItsKind) {
+  EXPECT_EQ(uuid_text_of(driver(), 0).substr(0, 4), "GPU-");
+  EXPECT_EQ(uuid_text_of(driver(), 2).substr(0, 4), "MIG-");
 }
 
 /// Ranks on a machine, a folder that looks like /, that has the stand-in's GPUs.
