@@ -81,9 +81,7 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
             "auto: from the processors that the rank is bound to"}),
     {Setting::gpu, "WEFT_GPU", SettingType::text, "auto",
      "a GPU's number among those that the process sees, its UUID such as GPU-5c89..., or auto",
-     "this rank's GPU, which Memory::gpu() means; auto: topology's choice, else the GPUs of a host "
-     "in "
-     "turn"},
+     "this rank's GPU, which Memory::gpu() means; auto: the ranks of a host take the GPUs in turn"},
     {Setting::nic, "WEFT_NIC", SettingType::text, "",
      "an RDMA device such as mlx5_0, one port of it, such as mlx5_0:2, or several, comma-separated",
      "the port to all peers, and further ones for large tensors; empty: the nearest, shared evenly "

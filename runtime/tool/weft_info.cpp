@@ -17,7 +17,6 @@
 #include "runtime/tool/gpu/gpu_paths.hpp"
 #include "runtime/tool/job_table.hpp"
 #include "runtime/world/check_settings.hpp"
-#include "topology/discover/discover.hpp"
 #include "topology/placement/place.hpp"
 #include "weft/error.hpp"
 
@@ -153,9 +152,7 @@ void print_text(const Config& config, const Machine& machine, bool all) {
 void print_gpus(bool wants_json) {
   const auto config = Config::read();
   check_settings(config);
-  const tool::GpuScene scene{.config = config,
-                             .placement = look(config).placement,
-                             .machine = topology::machine_of(config, topology::discover())};
+  const tool::GpuScene scene{.config = config, .placement = look(config).placement};
   const tool::GpuPaths paths = tool::try_gpu_paths(scene);
   fmt::print("{}", wants_json ? tool::json_of(paths) : tool::text_of(paths));
 }

@@ -44,11 +44,12 @@ constexpr std::chrono::seconds kRankZeroFirst{5};
 /// that cannot be described is logged.
 topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
-  own.needs_nic = p2p::fabric_kind(config.text(Setting::fabric)) != p2p::FabricKind::shm;
   topology::RankPlacement placement;
   try {
-    own.cpus = os::numbers(os::affinity());
-    placement = topology::place_rank(config, own);
+    if (p2p::fabric_kind(config.text(Setting::fabric)) != p2p::FabricKind::shm) {
+      own.cpus = os::numbers(os::affinity());
+      placement = topology::place_rank(config, own);
+    }
   } catch (const Error& error) {
     if (error.code() == Code::bad_config) throw;
     placement.notes.push_back(error.detail().message);
@@ -98,6 +99,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       gpus({.setting = config.text(Setting::gpu),
             .index = bootstrap_->local_rank(),
             .pci = local.placement.gpu,
+            .visible = local.placement.visible_gpus,
             .reason = local.placement.gpu_reason},
            std::move(parts.mapper), config.size(Setting::arena_chunk).value(), log),
       mesh(

@@ -1,9 +1,11 @@
 #include "topology/placement/place.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "base/os/numa.hpp"
 #include "topology/discover/discover.hpp"
@@ -65,41 +67,97 @@ std::string why_no_rdma(const Model& model, const Selection& selection) {
   return {};
 }
 
-/// The paths from the NIC to every GPU of the host. `nic`: kNone: there is none for the rank.
-std::vector<GpuPlacement> place_gpus(const Model& model, int nic, const Policy& policy) {
-  std::vector<GpuPlacement> placed;
-  for (const Gpu& gpu : model.gpus) {
-    const auto address = model.address_of(gpu);
-    if (!address) continue;
-    GpuPlacement one{.pci = address->text(), .staging = model.numa_of(gpu)};
-    if (nic == kNone) {
-      one.reason = "no NIC is used";
-      placed.push_back(std::move(one));
-      continue;
-    }
-    const Nic& its = model.nics[static_cast<std::size_t>(nic)];
-    const Path path = path_between(model, gpu, its);
-    const std::string hindrance = gdr_hindrance(model, gpu, its, path, policy);
-    one.gdr = hindrance.empty();
-    one.reason = one.gdr ? fmt::format("{} ({}) is within {}", name(path.path_class), path.text,
-                                       name(policy.gdr_level))
-                         : hindrance;
-    if (const int beside = model.numa_of(its); beside != kNone) one.staging = beside;
-    if (one.staging == kNone) one.staging = model.sole_numa();
-    placed.push_back(std::move(one));
+/// Which ranks' GPUs count in the choice of their NICs.
+void set_gpus(const Model& model, const GivenGpus& given, std::vector<HostRank>& ranks) {
+  for (std::size_t i = 0; i < given.of_rank.size(); ++i) {
+    const int gpu = given.of_rank[i];
+    const int own = model.numa_of(model.gpus[static_cast<std::size_t>(gpu)]);
+    const int node = own == kNone ? model.sole_numa() : own;
+    const std::vector<int> nodes = model.numa_of_cpus(ranks[i].cpus);
+    if (given.is_named || nodes.empty() ||
+        std::find(nodes.begin(), nodes.end(), node) != nodes.end())
+      ranks[i].gpu = gpu;
   }
-  return placed;
 }
 
-/// Names the rank's GPU. Call after place_gpus().
-void place_gpu(const Model& model, int gpu, RankPlacement& placement) {
-  if (gpu == kNone) return;
-  const auto address = model.address_of(model.gpus[static_cast<std::size_t>(gpu)]);
-  if (!address) return;
-  placement.gpu = address->text();
-  for (const GpuPlacement& one : placement.gpus)
-    if (one.pci == placement.gpu) placement.gdr = one.gdr;
+/// Names the rank's GPU and those that the process is assumed to see.
+void name_gpus(const Model& model, const RankOnHost& own, const GivenGpus& given,
+               RankPlacement& placement) {
+  placement.gpu_reason = given.reason;
+  const auto address_of = [&](int gpu) {
+    const auto address = model.address_of(model.gpus[static_cast<std::size_t>(gpu)]);
+    return address ? address->text() : std::string();
+  };
+  for (const int gpu : given.visible) placement.visible_gpus.push_back(address_of(gpu));
+  if (!given.of_rank.empty())
+    placement.gpu = address_of(given.of_rank.at(static_cast<std::size_t>(own.index)));
 }
+
+/// Whether the path is no shorter than it looks.
+bool is_known(const Model& model, const RankOnHost& own, const Gpu& gpu, const Nic& nic,
+              PathClass path_class) {
+  if (!own.wiring_shown || gpu.pci == kNone || nic.pci == kNone) return false;
+  switch (path_class) {
+    case PathClass::PHB:
+    case PathClass::NODE:
+      return own.coherent_links_known;
+    case PathClass::SYS:
+      return model.numa_of(gpu) != kNone && model.numa_of(nic) != kNone;
+    default:
+      return true;
+  }
+}
+
+/// RankPlacement::far_gpus of one NIC.
+void find_far_gpus(const Model& model, const RankOnHost& own, int nic, const Policy& policy,
+                   std::vector<FarGpu>& far) {
+  const Nic& from = model.nics[static_cast<std::size_t>(nic)];
+  if (from.rdma.empty()) return;
+  for (const Gpu& gpu : model.gpus) {
+    const auto address = model.address_of(gpu);
+    const PathClass path_class = path_between(model, gpu, from).path_class;
+    if (address && path_class > policy.gdr_level && is_known(model, own, gpu, from, path_class))
+      far.push_back({from.rdma, address->text(),
+                     fmt::format("{} is beyond {}", name(path_class), name(policy.gdr_level))});
+  }
+}
+
+/// The driver's GPUs that this process may open: a container has some of the machine's, and device
+/// groups close further ones.
+std::vector<DrivenGpu> driven_gpus(const Files& files, const std::string& root) {
+  std::vector<DrivenGpu> driven;
+  const std::string folder = "/proc/driver/nvidia/gpus";
+  for (const std::string& pci : files.list(folder)) {
+    const std::string facts =
+        files.read(fmt::format("{}/{}/information", folder, pci)).value_or("");
+    const auto field = [&](std::string_view title) {
+      const std::size_t at = facts.find(title);
+      if (at == std::string::npos) return std::string();
+      const std::size_t end = std::min(facts.find('\n', at), facts.size());
+      const std::size_t from = facts.find_first_not_of(": \t", at + title.size());
+      return from < end ? facts.substr(from, end - from) : std::string();
+    };
+    const std::string minor = field("Device Minor");
+    if (!minor.empty() && ::access((root + "/dev/nvidia" + minor).c_str(), R_OK | W_OK) != 0)
+      continue;
+    std::string uuid = field("GPU UUID");
+    // The driver writes question marks for a GPU that nobody has opened.
+    if (uuid.find('?') != std::string::npos) uuid.clear();
+    driven.push_back({pci, std::move(uuid)});
+  }
+  return driven;
+}
+
+bool is_virtual(const Files& files) {
+  return files.exists("/sys/hypervisor/type") ||
+         files.read("/proc/cpuinfo").value_or("").find(" hypervisor") != std::string::npos;
+}
+
+#if defined(__x86_64__)
+constexpr bool kMayHaveCoherentLinks = false;
+#else
+constexpr bool kMayHaveCoherentLinks = true;
+#endif
 
 /// NUMA node for the rank's arenas.
 int beside_rank(const Model& model, const std::vector<int>& cpus, int beside_nic) {
@@ -200,11 +258,11 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
   Policy driven = policy;
   driven.driven_only = true;
   std::vector<HostRank> ranks = assume_ranks(model, own);
-  placement.gpu_reason = give_gpus(model, own, ranks);
+  const GivenGpus given = give_gpus(model, own);
+  set_gpus(model, given, ranks);
+  name_gpus(model, own, given, placement);
   const Selection selection = select(model, ranks, driven);
   const Choice& choice = selection.choices.at(static_cast<std::size_t>(own.index));
-  placement.gpus = place_gpus(model, choice.nic, policy);
-  place_gpu(model, choice.gpu, placement);
   if (choice.nic == kNone) {
     placement.reason = why_no_rdma(model, selection);
     if (!placement.reason.empty()) placement.notes.push_back(placement.reason);
@@ -224,24 +282,17 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
     if (const Nic& nic = model.nics[static_cast<std::size_t>(candidate.nic)];
         candidate.nic != choice.nic && !nic.rdma.empty())
       placement.others.emplace_back(nic.rdma, candidate.reason);
+  if (!placement.gpu.empty()) {
+    find_far_gpus(model, own, choice.nic, policy, placement.far_gpus);
+    for (const int rail : choice.rails)
+      if (rail != choice.nic) find_far_gpus(model, own, rail, policy, placement.far_gpus);
+  }
   // With a single NUMA node there is no preference.
   if (processor_nodes(model).size() > 1) {
     const int beside_nic = model.numa_of(model.nics[static_cast<std::size_t>(choice.nic)]);
     placement.numa = beside_rank(model, own.cpus, beside_nic);
     placement.staging = beside_nic != kNone ? beside_nic : choice.bounce_numa;
   }
-  return placement;
-}
-
-RankPlacement only_gpu(const Model& model, const RankOnHost& own, const Policy& policy) {
-  RankPlacement placement{.notes = model.notes};
-  std::vector<HostRank> ranks = assume_ranks(model, own);
-  placement.gpu_reason = give_gpus(model, own, ranks);
-  placement.gpus = place_gpus(model, kNone, policy);
-  const int gpu = ranks.at(static_cast<std::size_t>(own.index)).gpu;
-  place_gpu(model, gpu, placement);
-  if (gpu != kNone && processor_nodes(model).size() > 1)
-    placement.staging = model.numa_of(model.gpus[static_cast<std::size_t>(gpu)]);
   return placement;
 }
 
@@ -256,17 +307,19 @@ RankPlacement place_rank(const Config& config, const RankOnHost& rank) {
   own.gpu = config.text(Setting::gpu);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) own.visible_gpus = visible;
   // Slingshot NICs are not RDMA devices, but a job reports why it does not use them.
-  const bool has_fabric = own.needs_nic && (!files.list("/sys/class/infiniband").empty() ||
-                                            !files.list("/sys/class/cxi").empty());
-  own.driven_gpus = files.list("/proc/driver/nvidia/gpus");
-  const bool has_gpus = !own.driven_gpus.empty();
-  const bool looks = has_fabric || has_gpus;
-  if (!looks && (!own.needs_nic || config.text(Setting::topo_file).empty())) return {};
+  const bool has_fabric =
+      !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();
+  if (!has_fabric && config.text(Setting::topo_file).empty()) return {};
   // CUDA is not queried: a job without tensors on GPUs never calls its driver.
   const Model model = machine_of(
-      config, looks ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
-  if (!looks) return {};
-  if (!has_fabric) return only_gpu(model, own, policy);
+      config,
+      has_fabric ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
+  if (!has_fabric) return {};
+  own.driven_gpus = driven_gpus(files, machine_root());
+  const bool is_live = model.origin == Origin::live;
+  own.wiring_shown = !is_live || !is_virtual(files);
+  own.coherent_links_known =
+      !kMayHaveCoherentLinks || (!is_live && model.origin != Origin::hwloc_xml);
   if (policy.nic.empty()) return place_rank(model, own, policy);
   try {
     return place_rank(model, own, policy);
@@ -274,7 +327,10 @@ RankPlacement place_rank(const Config& config, const RankOnHost& rank) {
     // The verbs fabric opens the ports and decides finally whether WEFT_NIC can be used.
     policy.nic.clear();
     const RankPlacement other = place_rank(model, own, policy);
-    RankPlacement placement{.gpu = other.gpu, .gpu_reason = other.gpu_reason, .notes = other.notes};
+    RankPlacement placement{.gpu = other.gpu,
+                            .gpu_reason = other.gpu_reason,
+                            .visible_gpus = other.visible_gpus,
+                            .notes = other.notes};
     placement.notes.push_back(error.detail().message);
     return placement;
   }

@@ -2,18 +2,16 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace weft::topology {
 
-/// The path from a GPU of the host to the rank's NIC.
-struct GpuPlacement {
+/// A path that GPUDirect does not take: it is known to be longer than WEFT_GDR_LEVEL.
+struct FarGpu {
+  std::string nic{};     ///< RDMA device
   std::string pci{};     ///< the GPU's address, "0000:0f:00.0"
-  bool gdr = false;      ///< the NIC should reach its memory: it is near enough (WEFT_GDR_LEVEL)
-  std::string reason{};  ///< why, or why not
-  int staging = -1;      ///< NUMA node of the host memory that its tensors go through, if they do
+  std::string reason{};  ///< "SYS is beyond PXB"
 };
 
 struct RankPlacement {
@@ -31,18 +29,11 @@ struct RankPlacement {
   /// The rank's GPU, by its PCI address; empty: topology makes no choice, and the driver's GPUs
   /// are taken in turn.
   std::string gpu{};
-  bool gdr = false;                  ///< the NIC should reach that GPU's memory
-  std::string gpu_reason{};          ///< why that GPU, or why none
-  std::vector<GpuPlacement> gpus{};  ///< all of the host, with the rank's NIC
+  std::string gpu_reason{};  ///< why that GPU, or why none
+  /// GPUs that the process is assumed to see, in CUDA's order: `gpu` holds if it sees just these.
+  std::vector<std::string> visible_gpus{};
+  std::vector<FarGpu> far_gpus{};    ///< of `nic` and `rails`; no other path is judged
   std::vector<std::string> notes{};  ///< one line for each oddity found
-
-  /// Whether the paths of `gpus` are those of this RDMA device: the rank's own, or one as near.
-  bool is_near(std::string_view device) const {
-    if (device == nic) return true;
-    for (const auto& [rail, rail_port] : rails)
-      if (device == rail) return true;
-    return false;
-  }
 };
 
 }  // namespace weft::topology

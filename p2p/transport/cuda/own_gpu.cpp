@@ -1,7 +1,9 @@
 #include "p2p/transport/cuda/own_gpu.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -48,16 +50,20 @@ int gpu_by_uuid(const Driver& driver, const std::string& text, int count) {
   bad_setting(text, fmt::format("this process sees no such GPU, but {}", seen));
 }
 
-/// The GPU that topology gives, or the next in turn.
+/// The GPU that topology gives, or the next in turn. A rank that took its turn beside one that
+/// followed topology might meet it on one GPU, so topology counts for all ranks or for none.
 OwnGpu by_topology(const Driver& driver, const GpuWish& wish, int count) {
+  std::vector<std::string> shown;
   for (int ordinal = 0; ordinal < count && !wish.pci.empty(); ++ordinal)
-    if (pci_address_of(driver, ordinal) == wish.pci) return {ordinal, wish.reason};
-  const std::string why =
-      wish.pci.empty() ? (wish.reason.empty() ? std::string("topology shows no GPU") : wish.reason)
-                       : fmt::format(
-                             "topology gives the one at {}, which this process does not see "
-                             "(CUDA_VISIBLE_DEVICES)",
-                             wish.pci);
+    shown.push_back(pci_address_of(driver, ordinal));
+  const auto own = std::find(shown.begin(), shown.end(), wish.pci);
+  if (own != shown.end() &&
+      std::is_permutation(shown.begin(), shown.end(), wish.visible.begin(), wish.visible.end()))
+    return {static_cast<int>(own - shown.begin()), wish.reason};
+  std::string why = wish.reason.empty() ? "topology shows no GPU" : wish.reason;
+  if (!wish.pci.empty())
+    why = fmt::format("this process sees {}, and not {} as topology has it", fmt::join(shown, ", "),
+                      fmt::join(wish.visible, ", "));
   return {wish.index % count, fmt::format("one of {} in turn, this rank being {} of its host: {}",
                                           count, wish.index, why)};
 }

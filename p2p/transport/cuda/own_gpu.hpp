@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "p2p/transport/cuda/api/driver.hpp"
 
@@ -12,7 +13,9 @@ struct GpuWish {
   std::string setting = "auto";  ///< WEFT_GPU
   int index = 0;                 ///< the rank's place among those of its host
   std::string pci{};             ///< the GPU that topology gives; empty: it gives none
-  std::string reason{};          ///< why it gives that one, or none
+  /// GPUs that topology takes this process to see, by PCI address, in any order.
+  std::vector<std::string> visible{};
+  std::string reason{};  ///< why it gives that one, or none
 };
 
 struct OwnGpu {
@@ -23,8 +26,9 @@ struct OwnGpu {
 /// Throws Error(bad_config) if `setting`, the value of WEFT_GPU, can name no GPU of any machine.
 void check_gpu_setting(const std::string& setting);
 
-/// The GPU that WEFT_GPU names, or that topology gives, or else the process's GPUs in turn. Throws
-/// Error: bad_config (WEFT_GPU names none that this process sees), system (it sees no GPU).
+/// The GPU that WEFT_GPU names, or that topology gives; if the process sees other GPUs than
+/// topology thought, every rank takes the next of them in turn. Throws Error: bad_config (WEFT_GPU
+/// names none that this process sees), system (it sees no GPU).
 OwnGpu choose_own_gpu(const Driver& driver, const GpuWish& wish, const char* operation);
 
 /// "0000:0f:00.0"; empty where the driver does not say.

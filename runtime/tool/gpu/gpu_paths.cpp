@@ -95,16 +95,10 @@ Finding copied(Gpus& gpus, const GpuChunk& chunk, const std::shared_ptr<p2p::Are
                                 gpus.take_pin_refusal()};
 }
 
-void place_staging(const topology::RankPlacement& placement, GpuFacts& facts) {
-  for (const topology::GpuPlacement& gpu : placement.gpus) {
-    if (gpu.pci != facts.pci) continue;
-    facts.staging = gpu.staging;
-    facts.staging_reason = fmt::format(
-        "{}{}", placement.nic.empty() ? "beside the GPU" : fmt::format("beside {}", placement.nic),
-        gpu.reason.empty() ? "" : fmt::format(" ({})", gpu.reason));
-    return;
-  }
-  facts.staging_reason = "topology makes no choice: the kernel places it";
+void place_staging(const topology::RankPlacement& placement, GpuPaths& paths) {
+  paths.staging = placement.staging;
+  paths.staging_reason =
+      placement.staging < 0 ? "topology has no preference" : "beside " + placement.nic;
 }
 
 GpuFacts facts_of(const Driver& driver, int ordinal) {
@@ -158,10 +152,12 @@ GpuPaths try_gpu_paths(const GpuScene& scene) {
   paths.driver = version_of(driver);
   const p2p::cuda::GpuWish wish{.setting = scene.config.text(Setting::gpu),
                                 .pci = scene.placement.gpu,
+                                .visible = scene.placement.visible_gpus,
                                 .reason = scene.placement.gpu_reason};
   const auto own = choose_own_gpu(driver, wish, kTry);
   paths.own = own.ordinal;
   paths.own_reason = own.reason;
+  place_staging(scene.placement, paths);
   const auto mapper = std::make_shared<p2p::SegmentMapper>();
   const p2p::RankMemory memory(
       {.config = scene.config, .log = nullptr, .mapper = mapper, .placement = scene.placement});
@@ -172,7 +168,6 @@ GpuPaths try_gpu_paths(const GpuScene& scene) {
   (void)driver.device_count(&count);
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     GpuFacts& facts = paths.gpus.emplace_back(facts_of(driver, ordinal));
-    place_staging(scene.placement, facts);
     const auto chunk = open(gpus, facts, keep);
     if (!chunk) continue;
     chunks.push_back(*chunk);

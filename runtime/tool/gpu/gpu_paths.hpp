@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "topology/model/model.hpp"
 #include "topology/placement/rank_placement.hpp"
 
 namespace weft::p2p::verbs {
@@ -35,8 +34,6 @@ struct GpuFacts {
   Finding dma_buf{};       ///< of its memory
   Finding stream_words{};  ///< streams wait for the processor
   Finding copy{};          ///< host, GPU, host: the page came back
-  int staging = -1;        ///< NUMA node of the host memory that its tensors go through
-  std::string staging_reason{};
 };
 
 /// Copies by one GPU into the memory of another, which another process may have.
@@ -60,6 +57,8 @@ struct GpuPaths {
   std::string driver{};  ///< its version, "12.4"
   int own = -1;          ///< this process's GPU
   std::string own_reason{};
+  int staging = -1;  ///< NUMA node of the host memory that tensors go through; -1: any
+  std::string staging_reason{};
   std::vector<GpuFacts> gpus{};
   std::vector<GpuPairPath> pairs{};
   std::vector<NicPath> nics{};
@@ -70,7 +69,6 @@ struct GpuPaths {
 struct GpuScene {
   Config config;
   topology::RankPlacement placement{};
-  topology::Model machine{};
   std::shared_ptr<p2p::verbs::Verbs> verbs{};  ///< null: the machine's own library
 };
 

@@ -10,8 +10,6 @@
 #include "p2p/transport/verbs/device/device.hpp"
 #include "p2p/transport/verbs/device/port_list.hpp"
 #include "p2p/transport/verbs/regions.hpp"
-#include "topology/model/path_class.hpp"
-#include "topology/placement/place.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
@@ -21,14 +19,9 @@ namespace verbs = p2p::verbs;
 
 /// Why a job would not take the path, whatever a proof says; empty: it would.
 std::string why_far(const GpuScene& scene, const std::string& nic, const std::string& pci) {
-  const topology::Model& machine = scene.machine;
-  const int at = topology::find_nic(machine, nic);
-  const int gpu = topology::find_gpu(machine, pci);
-  if (at == topology::kNone || gpu == topology::kNone) return {};
-  const topology::Nic& its = machine.nics[static_cast<std::size_t>(at)];
-  const topology::Gpu& to = machine.gpus[static_cast<std::size_t>(gpu)];
-  return topology::gdr_hindrance(machine, to, its, topology::path_between(machine, to, its),
-                                 topology::policy_of(scene.config));
+  for (const topology::FarGpu& far : scene.placement.far_gpus)
+    if (far.nic == nic.substr(0, nic.find(':')) && far.pci == pci) return far.reason;
+  return {};
 }
 
 NicPath try_path(const GpuScene& scene, verbs::Device& device, verbs::Regions& regions,

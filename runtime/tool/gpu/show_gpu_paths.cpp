@@ -29,10 +29,6 @@ std::string text_of(const GpuFacts& gpu, bool is_own) {
   text += line("GPUDirect", gpu.gpudirect);
   text += line("dma-buf", gpu.dma_buf);
   text += line("stream words", gpu.stream_words);
-  text +=
-      fmt::format("         {:<14} {}{}\n", "staged on",
-                  gpu.staging < 0 ? "any NUMA node, " : fmt::format("NUMA node {}, ", gpu.staging),
-                  gpu.staging_reason);
   return text;
 }
 
@@ -58,9 +54,7 @@ Json json_of(const GpuFacts& gpu) {
           {"exported", json_of(gpu.exported)},
           {"gpudirect", json_of(gpu.gpudirect)},
           {"dma_buf", json_of(gpu.dma_buf)},
-          {"stream_words", json_of(gpu.stream_words)},
-          {"staging_numa", gpu.staging < 0 ? Json() : Json(gpu.staging)},
-          {"staging_reason", gpu.staging_reason}};
+          {"stream_words", json_of(gpu.stream_words)}};
 }
 
 }  // namespace
@@ -70,6 +64,10 @@ std::string text_of(const GpuPaths& paths) {
   std::string text = fmt::format("driver   of CUDA {}\n", paths.driver);
   for (const GpuFacts& gpu : paths.gpus) text += text_of(gpu, gpu.ordinal == paths.own);
   text += fmt::format("own GPU  {}: {}\n", paths.own, paths.own_reason);
+  text +=
+      fmt::format("staging  on {}: {}\n",
+                  paths.staging < 0 ? "any NUMA node" : fmt::format("NUMA node {}", paths.staging),
+                  paths.staging_reason);
   for (const GpuPairPath& pair : paths.pairs)
     text += fmt::format("copies   of GPU {} into GPU {}{}: {}: {}\n", pair.writer, pair.owner,
                         pair.writer == pair.owner ? " (another rank's memory)" : "",
@@ -96,12 +94,17 @@ std::string json_of(const GpuPaths& paths) {
                     {"registered_by", path.registered_by},
                     {"flush", path.flush},
                     {"reason", path.reason}});
-  const Json all = {
-      {"schema", "weft-gpu/1"},         {"none", paths.none.empty() ? Json() : Json(paths.none)},
-      {"driver", paths.driver},         {"own", paths.own < 0 ? Json() : Json(paths.own)},
-      {"own_reason", paths.own_reason}, {"gpus", std::move(gpus)},
-      {"pairs", std::move(pairs)},      {"nics", std::move(nics)},
-      {"no_nics", paths.no_nics}};
+  const Json all = {{"schema", "weft-gpu/1"},
+                    {"none", paths.none.empty() ? Json() : Json(paths.none)},
+                    {"driver", paths.driver},
+                    {"own", paths.own < 0 ? Json() : Json(paths.own)},
+                    {"own_reason", paths.own_reason},
+                    {"staging_numa", paths.staging < 0 ? Json() : Json(paths.staging)},
+                    {"staging_reason", paths.staging_reason},
+                    {"gpus", std::move(gpus)},
+                    {"pairs", std::move(pairs)},
+                    {"nics", std::move(nics)},
+                    {"no_nics", paths.no_nics}};
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

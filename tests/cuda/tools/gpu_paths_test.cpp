@@ -10,7 +10,6 @@
 #include "p2p/transport/rank_memory.hpp"
 #include "p2p/transport/verbs/device/device.hpp"
 #include "p2p/transport/verbs/regions.hpp"
-#include "topology/import/import.hpp"
 #endif
 
 namespace weft::tests {
@@ -49,8 +48,9 @@ TEST_F(GpuPathsTried, OfAnyMachineEveryGpuAndEachTwoHaveTheirLine) {
     EXPECT_TRUE(gpu.copy.works) << gpu.copy.says;
     for (const Finding* finding : {&gpu.exported, &gpu.gpudirect, &gpu.dma_buf, &gpu.stream_words})
       EXPECT_FALSE(finding->says.empty());
-    EXPECT_FALSE(gpu.staging_reason.empty());
   }
+  EXPECT_EQ(paths.staging, -1);
+  EXPECT_FALSE(paths.staging_reason.empty());
   const std::string text = tool::text_of(paths);
   for (const tool::GpuPairPath& pair : paths.pairs)
     EXPECT_NE(text.find(pair.mapped.says), std::string::npos);
@@ -117,26 +117,24 @@ TEST_F(GpuPathsTried, AStreamThatCantWaitIsSaidAndNotLost) {
 TEST_F(GpuPathsTried, TheProcesssGpuIsTopologysOrWhatTheSettingNames) {
   if (control() == nullptr) GTEST_SKIP() << "needs the stand-in's two GPUs";
   GpuScene scene;
-  scene.placement.gpu = tried().gpus.at(1).pci;
+  for (const tool::GpuFacts& gpu : tried().gpus) scene.placement.visible_gpus.push_back(gpu.pci);
+  scene.placement.gpu = scene.placement.visible_gpus.at(1);
   scene.placement.gpu_reason = "the nearest one";
   scene.placement.nic = "mlx5_3";
-  scene.placement.gpus = {
-      {.pci = scene.placement.gpu, .reason = "SYS is beyond PXB", .staging = 8}};
+  scene.placement.staging = 8;
   const GpuPaths placed = tried(scene);
   EXPECT_EQ(placed.own, 1);
   EXPECT_EQ(placed.own_reason, "the nearest one");
-  EXPECT_EQ(placed.gpus.at(1).staging, 8);
-  EXPECT_EQ(placed.gpus.at(1).staging_reason, "beside mlx5_3 (SYS is beyond PXB)");
-  EXPECT_EQ(placed.gpus.at(0).staging, -1);
+  EXPECT_EQ(placed.staging, 8);
+  EXPECT_NE(tool::text_of(placed).find("staging  on NUMA node 8: beside mlx5_3"),
+            std::string::npos);
   scene.config = Config().with(Setting::gpu, "0");
   EXPECT_EQ(tried(scene).own, 0);
   scene.config = Config();
-  scene.placement.gpu = "0000:99:00.0";
+  scene.placement.visible_gpus.front() = "0000:99:00.0";
   const GpuPaths hidden = tried(scene);
   EXPECT_EQ(hidden.own, 0);
-  EXPECT_NE(hidden.own_reason.find("at 0000:99:00.0, which this process does not see"),
-            std::string::npos)
-      << hidden.own_reason;
+  EXPECT_NE(hidden.own_reason.find("and not 0000:99:00.0"), std::string::npos) << hidden.own_reason;
 }
 
 #if defined(WEFT_TEST_FAKE_NIC)
@@ -201,18 +199,12 @@ TEST_F(NicsTried, ANicThatCantBeUsedOrIsNotThereIsSaid) {
   EXPECT_TRUE(paths_of({}).empty());
 }
 
-/// GPU 0 beside the NIC, GPU 1 in the other half of the machine.
-constexpr const char* kTwoHalves = R"(<system version="1"><cpu numaid="0" affinity="1">
-<pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">
-<pci busid="0000:01:00.0" class="0x030200"/>
-<pci busid="0000:03:00.0" class="0x020700"><nic><net name="fake0" dev="0" speed="200000" port="1"/></nic></pci>
-</pci></cpu><cpu numaid="1" affinity="2"><pci busid="0000:11:00.0" class="0x030200"/></cpu></system>)";
-
 TEST_F(NicsTried, APathBeyondTheLevelIsTriedAndStaged) {
   for (const bool is_far : {true, false}) {
     FakeNetwork network(with_gpus());
-    GpuScene scene{.config = Config().with(Setting::gdr_level, is_far ? "PXB" : "SYS"),
-                   .machine = topology::import_text(kTwoHalves, "here")};
+    GpuScene scene;
+    const std::string pci = pci_address_of(driver(), 1);
+    scene.placement.far_gpus = {{is_far ? "fake0" : "another", pci, "SYS is beyond PXB"}};
     scene.verbs = network.device(0);
     const GpuPaths paths = tried(scene);
     ASSERT_EQ(paths.nics.size(), 2U);
@@ -230,11 +222,10 @@ TEST_F(NicsTried, AGpuBeyondTheLevelIsStagedWithTopologysReason) {
   const auto mapper = std::make_shared<p2p::SegmentMapper>();
   const Config config = Config().with(Setting::arena_chunk, "2m");
   topology::RankPlacement placement{.nic = "fake0"};
-  placement.gpus = {
-      {.pci = pci_address_of(driver(), 0), .gdr = true, .reason = "PIX"},
-      {.pci = pci_address_of(driver(), 1), .gdr = false, .reason = "SYS is beyond PXB"}};
+  placement.far_gpus = {{"fake0", pci_address_of(driver(), 1), "SYS is beyond PXB"},
+                        {"another", pci_address_of(driver(), 0), "SYS is beyond PXB"}};
   for (const bool is_placed : {true, false}) {
-    if (!is_placed) placement.nic = "another";
+    if (!is_placed) placement.far_gpus.front().nic = "another";
     Log log(Config().with(Setting::log, "off"), "here", 0);
     p2p::RankMemory memory({.config = config, .log = nullptr, .mapper = mapper});
     Gpus gpus({}, mapper, 2U << 20U);

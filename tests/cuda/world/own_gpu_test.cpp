@@ -25,10 +25,18 @@ class OwnGpuChoice : public OnGpus {
     return three;
   }
   OwnGpu chosen(const GpuWish& wish) { return choose_own_gpu(driver(), wish, "test"); }
+  /// As topology assumes them: some of the driver's, and others.
+  std::vector<std::string> visible(const std::vector<int>& ordinals,
+                                   const std::vector<std::string>& others = {}) {
+    std::vector<std::string> all = others;
+    for (const int ordinal : ordinals) all.push_back(pci_address_of(driver(), ordinal));
+    return all;
+  }
 };
 
 TEST_F(OwnGpuChoice, TopologysIsFoundByItsPciAddress) {
-  const OwnGpu own = chosen({.index = 2, .pci = "0004:0a:00.0", .reason = "near"});
+  const OwnGpu own =
+      chosen({.index = 2, .pci = "0004:0a:00.0", .visible = visible({2, 1, 0}), .reason = "near"});
   EXPECT_EQ(own.ordinal, 1);
   EXPECT_EQ(own.reason, "near");
 }
@@ -38,11 +46,23 @@ TEST_F(OwnGpuChoice, TheSettingGoesFirst) {
   EXPECT_EQ(chosen({.setting = uuid_text_of(driver(), 2), .pci = "0004:0a:00.0"}).ordinal, 2);
 }
 
-TEST_F(OwnGpuChoice, OneThatIsHiddenIsSaidAndTheNextInTurnTaken) {
-  const OwnGpu own = chosen({.index = 4, .pci = "0000:77:00.0", .reason = "near"});
-  EXPECT_EQ(own.ordinal, 1);
-  for (const char* words : {"in turn", "0000:77:00.0", "CUDA_VISIBLE_DEVICES"})
-    EXPECT_NE(own.reason.find(words), std::string::npos) << own.reason;
+TEST_F(OwnGpuChoice, IfTheProcessSeesOtherGpusEveryRankTakesItsTurn) {
+  // Topology has four, in turn: the first is closed to the job, so its second is the driver's
+  // first.
+  const auto assumed = visible({0, 1, 2}, {"0000:00:07.0"});
+  std::vector<int> taken;
+  for (int index = 0; index < 3; ++index) {
+    const OwnGpu own = chosen({.index = index,
+                               .pci = assumed[static_cast<std::size_t>(index)],
+                               .visible = assumed,
+                               .reason = "near"});
+    taken.push_back(own.ordinal);
+    for (const char* words : {"in turn", "0000:00:07.0", "0004:0a:00.0"})
+      EXPECT_NE(own.reason.find(words), std::string::npos) << own.reason;
+  }
+  EXPECT_EQ(taken, (std::vector{0, 1, 2}));
+  EXPECT_EQ(chosen({.index = 4, .pci = assumed[1], .visible = visible({0, 1})}).ordinal, 1)
+      << "it sees more than topology thought";
 }
 
 TEST_F(OwnGpuChoice, WithoutTopologyTheyAreTakenInTurnAndItsReasonSaid) {
@@ -65,6 +85,7 @@ class GpuByTopology : public OnGpus {
     ::unsetenv("CUDA_VISIBLE_DEVICES");
     ASSERT_EQ(::setenv("HWLOC_FSROOT", root_.path().c_str(), 1), 0);
     put("sys/devices/system/cpu/cpu0/topology/core_siblings", "1");
+    put("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN");
     for (const std::string bus : {"01", "11"}) {
       const std::string device = "sys/devices/pci0000:" + bus + "/0000:" + bus + ":00.0";
       put(device + "/class", "0x030200");
@@ -77,14 +98,15 @@ class GpuByTopology : public OnGpus {
   }
   void TearDown() override {
     ::unsetenv("HWLOC_FSROOT");
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
     OnGpus::TearDown();
   }
   void drive(const std::string& address) {
     put("proc/driver/nvidia/gpus/" + address + "/information", "Model: A GPU");
   }
-  std::vector<int> gpus_of(int ranks) {
+  std::vector<int> gpus_of(int ranks, const Config& config = settings()) {
     std::vector<int> chosen(static_cast<std::size_t>(ranks), -1);
-    run_on(ranks, [&](World& world) {
+    run_on(ranks, config, [&](World& world) {
       EXPECT_EQ(control()->calls("cuDeviceGetPCIBusId"), 0U) << "before a tensor lies on a GPU";
       meeting_.wait();
       chosen[static_cast<std::size_t>(world.rank())] =
@@ -104,15 +126,34 @@ class GpuByTopology : public OnGpus {
   const TempFolder root_;
 };
 
-TEST_F(GpuByTopology, IsTheRanksWhereTheDriverShowsIt) {
+TEST_F(GpuByTopology, IsTheDriversInTurnIfThatShowsOthers) {
   drive("0000:11:00.0");
-  EXPECT_EQ(gpus_of(2), (std::vector{1, 1})) << "the other GPU is another container's";
+  EXPECT_EQ(gpus_of(2), (std::vector{0, 1}));
 }
 
 TEST_F(GpuByTopology, IsAnotherOneForEachRank) {
   drive("0000:01:00.0");
   drive("0000:11:00.0");
   EXPECT_EQ(gpus_of(2), (std::vector{0, 1}));
+}
+
+/// The stand-in numbers its GPUs otherwise than the variable does.
+TEST_F(GpuByTopology, IsFoundWhateverItsNumberIs) {
+  drive("0000:01:00.0");
+  drive("0000:11:00.0");
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "1,0", 1), 0);
+  EXPECT_EQ(gpus_of(2), (std::vector{1, 0}));
+}
+
+TEST_F(GpuByTopology, IsNotLookedForBySharedMemoryAlone) {
+  drive("0000:01:00.0");
+  drive("0000:11:00.0");
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "1,0", 1), 0);
+  const Config alone = settings()
+                           .with(Setting::fabric, "shm")
+                           .with(Setting::topo_file, "/nonexistent")
+                           .with(Setting::gpu_nic, "malformed");
+  EXPECT_EQ(gpus_of(2, alone), (std::vector{0, 1})) << "the driver's, in turn";
 }
 
 }  // namespace

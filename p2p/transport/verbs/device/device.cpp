@@ -58,13 +58,11 @@ std::uint8_t network_bits_of(const VerbsAddress& address) {
   return is_ipv4(address.gid) ? kOrdinaryIpv4 : kSubnetPrefix;
 }
 
-/// The options of one device: of a port that topology has not placed the rank at, nothing is known
-/// of the paths to GPUs.
+/// The options of one device, with the GPUs that are too far from it.
 VerbsOptions for_device(VerbsOptions options, const std::string& device,
                         const topology::RankPlacement& placement) {
-  if (!placement.is_near(device)) return options;
-  for (const topology::GpuPlacement& gpu : placement.gpus)
-    if (!gpu.gdr) options.far_gpus.emplace_back(gpu.pci, gpu.reason);
+  for (const topology::FarGpu& far : placement.far_gpus)
+    if (far.nic == device) options.far_gpus.emplace_back(far.pci, far.reason);
   return options;
 }
 
