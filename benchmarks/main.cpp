@@ -17,6 +17,7 @@
 #include "benchmarks/driver/driver.hpp"
 #include "benchmarks/experiments/experiment.hpp"
 #include "benchmarks/experiments/fig7.hpp"
+#include "benchmarks/limits/bare_gpu.hpp"
 #include "benchmarks/output/against.hpp"
 #include "benchmarks/output/checks.hpp"
 #include "benchmarks/output/layouts.hpp"
@@ -42,6 +43,12 @@ std::string text_of(const Plan& plan, const std::string& layout, const std::vect
   if (layout == "osu") return osu_layout(name, rows);
   if (layout == "nccl") return nccl_layout(name, rows, plan.run.check);
   return name == kChecks ? verdicts(rows) : table(name, rows, machine);
+}
+
+void write_rows(const std::string& json_file, const std::string& csv_file, const Plan& plan,
+                const std::vector<Row>& rows, const Machine& machine) {
+  if (!csv_file.empty()) write_csv(csv_file, rows, machine);
+  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, machine);
 }
 
 int drive(int argc, char** argv) {
@@ -92,6 +99,14 @@ int drive(int argc, char** argv) {
     throw BadOption(error.what());
   }
 
+  if (plan.run.benchmark == kGpu)
+    if (const auto why = no_gpu()) {
+      fmt::print("gpu: skipped: {}\n", *why);
+      Row skipped;
+      skipped.kind = "skipped: no GPU";
+      write_rows(json_file, csv_file, plan, {skipped}, machine_of_runs());
+      return 0;
+    }
   const Results results = run(plan);
   const Machine machine = machine_of_runs();
   auto rows = summarise(results);
@@ -103,8 +118,7 @@ int drive(int argc, char** argv) {
   // A picture is drawn from its CSV, which stays beside it.
   if (csv_file.empty() && !svg_file.empty())
     csv_file = std::filesystem::path(svg_file).replace_extension(".csv").string();
-  if (!csv_file.empty()) write_csv(csv_file, rows, machine);
-  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, machine);
+  write_rows(json_file, csv_file, plan, rows, machine);
   if (!svg_file.empty()) draw(csv_file, svg_file, plan.run.benchmark);
   return checks && any_slower(rows) ? 1 : 0;
 }

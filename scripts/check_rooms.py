@@ -19,7 +19,7 @@ p2p/transport/verbs p2p/mesh p2p/slot/attach p2p/slot/put p2p/slot/published p2p
 p2p/transport/sim p2p/transport/verbs/fake
 runtime/bootstrap runtime/bootstrap/token runtime/collective runtime/health runtime/subscribe runtime/world
 runtime/dataflow/execute
-runtime/tool/tune runtime/tool runtime/tool/chaos runtime/tool/status runtime/tool/trace
+runtime/tool/tune runtime/tool/gpu runtime/tool runtime/tool/chaos runtime/tool/status runtime/tool/trace
 pslib/replication pslib/compression pslib/optimizer pslib/checkpoint pslib/insight pslib/table pslib/bsp
 pslib/async pslib/sparse pslib/publication pslib pslib/graph
 bindings/c bindings/c/include bindings/c/include/weft/c bindings/onednn/include/weft bindings/onednn

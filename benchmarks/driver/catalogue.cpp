@@ -269,6 +269,13 @@ const std::vector<Description>& all() {
          .is_collective = true,
          .ranks = {2, 8},
          .sizes_in_one_run = true},
+        {.name = kGpu,
+         .what =
+             "tensors copied within a GPU, from it and to it, and put; limit: bare driver calls",
+         .sizes = {8, 4 * kKi, 64 * kKi, kMi, 16 * kMi, 256 * kMi},
+         .quick_sizes = {8, 64 * kKi, kMi},
+         .most = kGi,
+         .memory = six_times},
         {.name = kWire,
          .what = "8 bytes put there and back, tensors put, between hosts; limit: a bare TCP stream",
          .sizes = {8, 64 * kKi, kMi, 16 * kMi},

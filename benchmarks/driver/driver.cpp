@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "base/config.hpp"
@@ -180,7 +182,16 @@ std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark)
   return runs;
 }
 
-std::vector<RunRow> run_once(const Program& program, const RunOptions& options) {
+/// Rows that a run has left out, each told once.
+void tell_left_out(const std::string& errors, std::set<std::string>& told) {
+  std::istringstream lines(errors);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("left out: ") && told.insert(line).second)
+      fmt::print(stderr, "{}\n", line);
+}
+
+std::vector<RunRow> run_once(const Program& program, const RunOptions& options,
+                             std::set<std::string>& told) {
   if (program.measure != nullptr) return program.measure(options);
   const bool pinned = !options.crowded && !program.has_threads;
   const auto words = command(program, {options.ranks, pinned, options.crowded}, arguments(options));
@@ -189,6 +200,7 @@ std::vector<RunRow> run_once(const Program& program, const RunOptions& options) 
   if (outcome.exit_code != 0)
     throw std::runtime_error(fmt::format("`{}` ended with {}:\n{}", fmt::join(words, " "),
                                          outcome.exit_code, outcome.errors));
+  tell_left_out(outcome.errors, told);
   return rows_in(outcome.output);
 }
 
@@ -214,13 +226,14 @@ Results run(const Plan& plan) {
 
   Results results;
   std::vector<std::string> failed;
+  std::set<std::string> told;
   for (const RunOptions& options : runs) {
     for (unsigned pair = 0; pair < plan.pairs; ++pair) {
       for (const Program& program : programs) {
         if (std::find(failed.begin(), failed.end(), program.name) != failed.end()) continue;
         if (program.name == "grpc" && fits_no_message(options)) continue;
         try {
-          add(results, program.name, options.ranks, run_once(program, options));
+          add(results, program.name, options.ranks, run_once(program, options, told));
         } catch (const std::exception& error) {
           if (is_weft(program)) throw;
           fmt::print(stderr, "left out: {}: {}\n", program.name, error.what());

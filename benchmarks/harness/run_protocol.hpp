@@ -38,6 +38,7 @@ inline constexpr std::string_view kAllGather = "all_gather";
 inline constexpr std::string_view kReduceScatter = "reduce_scatter";
 inline constexpr std::string_view kAllToAll = "all_to_all";
 inline constexpr std::string_view kBarrier = "barrier";
+inline constexpr std::string_view kGpu = "gpu";
 inline constexpr std::string_view kChecks = "checks";
 
 /// Kinds of row: true if the receiver reads every cache line before the clock stops.

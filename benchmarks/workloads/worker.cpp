@@ -42,6 +42,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kAllToAll, measure_collective},
     {kBarrier, measure_collective},
     {kChecks, measure_checks},
+    {kGpu, measure_gpu},
     {kWire, measure_wire},
 #if defined(WEFT_HAS_VERBS)
     {kRdma, measure_rdma},

@@ -43,6 +43,9 @@ std::vector<RunRow> measure_wire_push_pull(World& world, const RunOptions& optio
 /// than with a limit.
 std::vector<RunRow> measure_checks(World& world, const RunOptions& options);
 
+/// Needs a GPU.
+std::vector<RunRow> measure_gpu(World& world, const RunOptions& options);
+
 std::vector<RunRow> measure_wire(World& world, const RunOptions& options);
 
 /// Needs an RDMA device for the limit.

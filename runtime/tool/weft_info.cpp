@@ -14,6 +14,7 @@
 #include "base/os/host_identity.hpp"
 #include "base/os/standard_output.hpp"
 #include "runtime/tool/command_line.hpp"
+#include "runtime/tool/gpu/gpu_paths.hpp"
 #include "runtime/tool/job_table.hpp"
 #include "runtime/world/check_settings.hpp"
 #include "topology/placement/place.hpp"
@@ -148,6 +149,14 @@ void print_text(const Config& config, const Machine& machine, bool all) {
   for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);
 }
 
+void print_gpus(bool wants_json) {
+  const auto config = Config::read();
+  check_settings(config);
+  const tool::GpuScene scene{.config = config, .placement = look(config).placement};
+  const tool::GpuPaths paths = tool::try_gpu_paths(scene);
+  fmt::print("{}", wants_json ? tool::json_of(paths) : tool::text_of(paths));
+}
+
 int run(bool wants_json, bool wants_all) {
   const auto config = Config::read();
   check_settings(config);
@@ -171,20 +180,31 @@ int main(int argc, char** argv) {
   bool wants_json = false;
   bool wants_all = false;
   bool wants_job = false;
+  bool wants_gpu = false;
   auto* const json =
       app.add_flag("--json", wants_json, "Print JSON, with the expert settings in any case");
   auto* const all =
       app.add_flag("--all", wants_all, "Print the expert settings too, which few users need");
+  app.add_flag("--gpu", wants_gpu,
+               "Try every path of this machine's GPUs, and print each with its reason: copies, "
+               "between each two, by each NIC, and what would be staged where")
+      ->excludes(all);
   app.add_flag("--job", wants_job,
                "Run as every rank of a job (mpirun ... weft-info --job): rank 0 prints as JSON "
                "over which "
                "fabric each rank reaches every other, and why")
       ->excludes(json)
-      ->excludes(all);
+      ->excludes(all)
+      ->excludes("--gpu");
   try {
     app.parse(argc, argv);
     if (wants_job) {
       weft::print_job_table();
+      weft::os::flush_output();
+      return 0;
+    }
+    if (wants_gpu) {
+      weft::print_gpus(wants_json);
       weft::os::flush_output();
       return 0;
     }

@@ -131,7 +131,7 @@ void explain(const Model& model, Choice& choice, const std::string& forced_by,
   else
     why = fmt::format("one of {} equals, by balance", choice.rails.size());
   choice.reason = fmt::format("{}: {}, {}", nic_at(model, choice.nic).name, path, why);
-  if (choice.gpu != kNone) choice.reason += "; " + choice.gdr_reason;
+  if (choice.gpu != kNone && !choice.gdr_reason.empty()) choice.reason += "; " + choice.gdr_reason;
   if (!not_driven.empty())
     choice.reason += fmt::format("; a job takes TCP in its place: {}", not_driven);
   for (Candidate& candidate : choice.candidates) {
@@ -187,6 +187,8 @@ Selection select(const Model& model, const std::vector<HostRank>& ranks, const P
       for (const Candidate& candidate : choice.candidates)
         if (candidate.nic == choice.nic) choice.path = candidate.path;
       settle_memory(model, ranks[i], policy, choice);
+      // A job tries GPUDirect, so it would be wrong to say here that there is none.
+      if (policy.driven_only) choice.gdr_reason.clear();
     }
     explain(
         model, choice, overrides.of(ranks[i]).by,

@@ -1,7 +1,12 @@
 #include "p2p/transport/cuda/device_copy.hpp"
 
+#include <sched.h>
+
+#include <chrono>
 #include <mutex>
 
+#include "base/clock.hpp"
+#include "base/fail.hpp"
 #include "p2p/transport/cuda/relaxation.hpp"
 
 namespace weft::p2p::cuda {
@@ -76,6 +81,20 @@ void DeviceCopy::leave() noexcept {
     (void)copy_.release();  // a fork has no GPU
   else if (!poll())
     late_copies().add(std::move(copy_));
+}
+
+OwnedBlock finish_page(const char* operation, DeviceCopy copy) {
+  constexpr std::chrono::seconds kLongest{5};
+  const auto until = Clock::now() + kLongest;
+  for (;;) {
+    if (const auto outcome = copy.poll()) {
+      outcome->or_throw();
+      return copy.take_block();
+    }
+    if (Clock::now() > until)
+      throw_error(Code::system, operation, "the GPU has not copied a page in time");
+    sched_yield();
+  }
 }
 
 }  // namespace weft::p2p::cuda

@@ -71,6 +71,10 @@ class DeviceCopy {
 DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, DriverStatus status,
                       std::size_t begun = 0);
 
+/// Waits for the copy of a page that proves a path, some seconds at most, and returns its host
+/// memory. Throws Error.
+OwnedBlock finish_page(const char* operation, DeviceCopy copy);
+
 /// Lets go of those copies whose owners went first and that have ended.
 void reap_late_copies();
 

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-#include <charconv>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "p2p/transport/cuda/api/load.hpp"
@@ -11,11 +10,6 @@
 
 namespace weft::p2p::cuda {
 namespace {
-
-[[noreturn]] void bad_setting(const std::string& wanted, std::string why) {
-  throw_error(Code::bad_config, "choose GPU", fmt::format("WEFT_GPU={}: {}", wanted, why),
-              "give a GPU's number or UUID as nvidia-smi -L lists it, or auto");
-}
 
 /// Memory of the application's on a GPU.
 class AdoptedOnGpu final : public Storage {
@@ -28,45 +22,14 @@ class AdoptedOnGpu final : public Storage {
   const std::shared_ptr<void> memory_;
 };
 
-/// A number from 0 on, if the text is one.
-std::optional<int> number_in(const std::string& text) {
-  int number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || at != end || number < 0) return std::nullopt;
-  return number;
-}
-
-std::string digits_of(const Uuid& uuid) {
-  std::string digits;
-  for (const char byte : uuid.bytes)
-    digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return digits;
-}
-
-/// The digits of "GPU-5c89c6a1-..." or "MIG-...", in lower case; empty: it is no UUID.
-std::string digits_in(const std::string& text) {
-  if (text.rfind("GPU-", 0) != 0 && text.rfind("MIG-", 0) != 0) return {};
-  std::string digits;
-  for (const char c : text.substr(4))
-    if (c != '-') digits += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return digits;
-}
-
 }  // namespace
 
-void check_gpu_setting(const std::string& wanted) {
-  const bool is_known =
-      wanted == "auto" || number_in(wanted) || digits_in(wanted).size() == 2 * sizeof(Uuid::bytes);
-  if (!is_known) bad_setting(wanted, "that is neither a number nor a GPU's UUID");
-}
-
-Gpus::Gpus(std::string wanted, int index, std::shared_ptr<SegmentMapper> mapper,
-           std::size_t chunk_bytes)
-    : wanted_(std::move(wanted)),
-      index_(index),
+Gpus::Gpus(GpuWish wish, std::shared_ptr<SegmentMapper> mapper, std::size_t chunk_bytes,
+           std::shared_ptr<Log> log)
+    : wish_(std::move(wish)),
       mapper_(std::move(mapper)),
-      chunk_bytes_(chunk_bytes) {}
+      chunk_bytes_(chunk_bytes),
+      log_(std::move(log)) {}
 
 const Driver& Gpus::driver(const char* operation) {
   if (driver_ == nullptr) {
@@ -84,29 +47,10 @@ const Driver& Gpus::driver(const char* operation) {
 
 int Gpus::own_gpu(const char* operation) {
   if (own_) return *own_;
-  int count = 0;
-  if (driver(operation).device_count(&count) != DriverStatus::success || count == 0)
-    throw_error(Code::system, operation, "the CUDA driver sees no GPU", "check nvidia-smi");
-  check_gpu_setting(wanted_);
-  if (wanted_ == "auto") return *(own_ = index_ % count);
-  if (const auto number = number_in(wanted_)) {
-    if (*number >= count)
-      bad_setting(wanted_, fmt::format("this process sees {} GPUs, counted from 0", count));
-    return *(own_ = *number);
-  }
-  return *(own_ = gpu_by_uuid(wanted_, count));
-}
-
-int Gpus::gpu_by_uuid(const std::string& text, int count) {
-  const std::string wanted = digits_in(text);
-  std::string seen;
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    Uuid uuid{};
-    if (driver_->device_uuid(&uuid, ordinal) != DriverStatus::success) continue;
-    if (digits_of(uuid) == wanted) return ordinal;
-    seen += fmt::format("{}{}", seen.empty() ? "" : ", ", digits_of(uuid));
-  }
-  bad_setting(text, fmt::format("this process sees no such GPU, but {}", seen));
+  const OwnGpu own = choose_own_gpu(driver(operation), wish_, operation);
+  if (log_ != nullptr)
+    log_->info(Subsystem::arena, "this rank's GPU is {}: {}", own.ordinal, own.reason);
+  return *(own_ = own.ordinal);
 }
 
 std::shared_ptr<Gpu> Gpus::gpu(const char* operation, Memory memory) {

@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
 #include "p2p/transport/cuda/gpu_direct.hpp"
+#include "p2p/transport/cuda/own_gpu.hpp"
 #include "p2p/transport/cuda/peer_memory.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
@@ -22,15 +24,12 @@
 
 namespace weft::p2p::cuda {
 
-/// Throws Error(bad_config) if `wanted`, the value of WEFT_GPU, can name no GPU of any machine.
-void check_gpu_setting(const std::string& wanted);
-
 /// Thread-safe.
 class Gpus {
  public:
-  /// `wanted`: WEFT_GPU. `index`: the rank's place among those of its host.
-  Gpus(std::string wanted, int index, std::shared_ptr<SegmentMapper> mapper,
-       std::size_t chunk_bytes);
+  /// `wish`: which is the rank's own. `log`: where that is told; null: nowhere.
+  Gpus(GpuWish wish, std::shared_ptr<SegmentMapper> mapper, std::size_t chunk_bytes,
+       std::shared_ptr<Log> log = nullptr);
   Gpus(const Gpus&) = delete;
   Gpus& operator=(const Gpus&) = delete;
 
@@ -123,17 +122,16 @@ class Gpus {
   void pin_chunk(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
                  std::uint32_t chunk);
   int own_gpu(const char* operation);
-  int gpu_by_uuid(const std::string& uuid, int count);
   /// The GPU whose context the copy takes.
   std::shared_ptr<Gpu> gpu_of_copy(const Tensor& from, const Tensor& to, Stream stream);
   /// A copy between a tensor on a GPU and host memory that several copies share.
   DeviceCopy copy_held(const char* operation, const Tensor& on_gpu,
                        std::shared_ptr<const OwnedBlock> block, std::size_t offset, bool outwards);
 
-  const std::string wanted_;
-  const int index_;
+  const GpuWish wish_;
   const std::shared_ptr<SegmentMapper> mapper_;
   const std::size_t chunk_bytes_;
+  const std::shared_ptr<Log> log_;
   mutable std::mutex mutex_;
   const Driver* driver_ = nullptr;
   std::atomic<bool> in_use_{false};

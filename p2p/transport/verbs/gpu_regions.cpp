@@ -1,24 +1,21 @@
 #include "p2p/transport/verbs/gpu_regions.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
-#include <chrono>
 #include <span>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/fail.hpp"
 #include "base/os/system_error.hpp"
 #include "p2p/transport/cuda/gpu_page.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
+#include "p2p/transport/cuda/own_gpu.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
 
 constexpr const char* kRegister = "register";
-constexpr std::chrono::seconds kGpuCopyLongest{5};
 constexpr int kGpuAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
@@ -28,20 +25,6 @@ struct BatchState {
   const void* flushed = nullptr;
 };
 thread_local BatchState flush_batch;
-
-void finish_copy(cuda::DeviceCopy copy, OwnedBlock& block) {
-  const auto until = Clock::now() + kGpuCopyLongest;
-  for (;;) {
-    if (const auto outcome = copy.poll()) {
-      outcome->or_throw();
-      block = copy.take_block();
-      return;
-    }
-    if (Clock::now() > until)
-      throw_error(Code::system, kRegister, "the GPU has not copied a page in time");
-    sched_yield();
-  }
-}
 
 }  // namespace
 
@@ -111,7 +94,18 @@ const GpuRegions::Made& GpuRegions::keep(std::uint32_t chunk, const RegisteredCh
   return made_[chunk] = {.chunk = made, .refusal = {}};
 }
 
-RegisteredChunk GpuRegions::register_chunk(const cuda::GpuChunk& chunk) {
+Result<GpuRegions::Reach> GpuRegions::reach_of(const cuda::GpuChunk& chunk) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    const Reached& reached = reach(chunk);
+    if (!reached.refusal.ok()) return reached.refusal;
+    return Reach{reached.registered_by, reached.flush};
+  } catch (...) {
+    return caught_status();
+  }
+}
+
+RegisteredChunk GpuRegions::register_chunk(const cuda::GpuChunk& chunk, std::string* by) {
   RegisteredChunk made{chunk.data(), chunk.bytes(), 0, 0};
   handles_.reserve(handles_.size() + 1);
   arenas_.push_back(chunk.arena);
@@ -127,6 +121,7 @@ RegisteredChunk GpuRegions::register_chunk(const cuda::GpuChunk& chunk) {
                                    kGpuAccess));
     if (!region) why = fmt::format("ibv_reg_dmabuf_mr: {}", os::words(errno));
   }
+  if (by != nullptr) *by = region ? "dma-buf" : "address, since " + why;
   if (!region) {
     region = MemoryRegion(verbs, verbs.reg_mr(device_.domain(), made.data, made.bytes, kGpuAccess));
     if (!region)
@@ -164,10 +159,18 @@ void GpuRegions::prove(Reached& reached, const cuda::GpuChunk& chunk) {
     throw_error(Code::system, kRegister, "GPUDirect is off", "WEFT_GDR_LEVEL=never asks for that");
   if (auto why = cuda::no_gpudirect(*chunk.gpu))
     throw_error(Code::system, kRegister, std::move(*why));
+  if (!setting.far_gpus.empty())
+    for (const std::string own = cuda::pci_address_of(chunk.gpu->driver(), chunk.gpu->ordinal());
+         const auto& [pci, why] : setting.far_gpus)
+      if (pci == own)
+        throw_error(Code::system, kRegister,
+                    fmt::format("{} and GPU {}: {}", device_.name(), chunk.gpu->ordinal(), why),
+                    "WEFT_GDR_LEVEL sets how far GPUDirect goes");
   reached.flush = cuda::flush_by(*chunk.gpu, setting.gpu_flush);
   reached.page = Tensor(make_storage(chunk.arena, kGpuPage), 0, DType::u8, {kGpuPage});
   const auto at = chunk.arena->locate(reached.page.data(), kGpuPage);
-  const RegisteredChunk made = register_chunk({chunk.arena, chunk.gpu, at->chunk, at->offset});
+  const RegisteredChunk made =
+      register_chunk({chunk.arena, chunk.gpu, at->chunk, at->offset}, &reached.registered_by);
   reached.page_ref = {reinterpret_cast<std::uint64_t>(reached.page.data()), made.remote_key};
   if (!loopback_) {
     block_ = OwnedBlock(staging_, 2 * kGpuPage);
@@ -182,10 +185,9 @@ void GpuRegions::prove(Reached& reached, const cuda::GpuChunk& chunk) {
   loopback_->write(here(), reached.page_ref).or_throw();
   if (reached.flush != cuda::FlushBy::none && !flush_one(reached))
     throw_error(Code::system, kRegister, "what the NIC writes to the GPU can't be flushed");
-  OwnedBlock seen;
-  finish_copy(gpus.stage(kRegister, std::span<const Tensor>(&reached.page, 1),
-                         OwnedBlock(staging_, kGpuPage)),
-              seen);
+  OwnedBlock seen =
+      cuda::finish_page(kRegister, gpus.stage(kRegister, std::span<const Tensor>(&reached.page, 1),
+                                              OwnedBlock(staging_, kGpuPage)));
   if (!holds_page(seen.data(), written))
     throw_error(Code::system, kRegister,
                 fmt::format("GPU {} does not see what {} has written into its memory",
@@ -193,9 +195,9 @@ void GpuRegions::prove(Reached& reached, const cuda::GpuChunk& chunk) {
   const std::uint64_t sent = make_nonce();
   fill_page(seen.data(), sent);
   const Tensor from = Tensor::wrap(seen.data(), DType::u8, {kGpuPage});
-  finish_copy(gpus.copy_parts(kRegister, std::span(&from, 1), reached.page, std::span(&staging_, 1),
-                              OwnedBlock(staging_, kGpuPage)),
-              seen);
+  (void)cuda::finish_page(kRegister,
+                          gpus.copy_parts(kRegister, std::span(&from, 1), reached.page,
+                                          std::span(&staging_, 1), OwnedBlock(staging_, kGpuPage)));
   loopback_->read(here(), reached.page_ref).or_throw();
   if (!holds_page(block_.data(), sent))
     throw_error(Code::system, kRegister,

@@ -46,6 +46,14 @@ class GpuRegions {
     return region == nullptr ? nullptr : &region->local_key;
   }
 
+  /// How the NIC reaches the chunk's GPU, as the proof has shown.
+  struct Reach {
+    std::string registered_by{};  ///< "dma-buf", or "address" (nvidia-peermem), and why no dma-buf
+    cuda::FlushBy flush = cuda::FlushBy::none;
+  };
+  /// Proves it if that was not done yet. Fails as of_chunk().
+  Result<Reach> reach_of(const cuda::GpuChunk& chunk) noexcept;
+
   /// Copies and kernels of this rank's GPUs see from now on all that the NIC has written there,
   /// once per batch of completions; counts what that took. False: it failed.
   bool flush(stats::Counter& flushes) noexcept;
@@ -64,6 +72,7 @@ class GpuRegions {
   struct Reached {
     std::shared_ptr<cuda::Gpu> gpu;
     cuda::FlushBy flush = cuda::FlushBy::none;
+    std::string registered_by{};
     Tensor page;            ///< that proved it
     RemoteMemory page_ref;  ///< the same for the NIC
     Status refusal;         ///< of the proof
@@ -76,7 +85,8 @@ class GpuRegions {
   // With the lock held; throw Error.
   const Made& make(const cuda::GpuChunk& chunk);
   const Made& keep(std::uint32_t chunk, const RegisteredChunk& made);
-  RegisteredChunk register_chunk(const cuda::GpuChunk& chunk);
+  /// `by`: as Reach::registered_by.
+  RegisteredChunk register_chunk(const cuda::GpuChunk& chunk, std::string* by = nullptr);
   Reached& reach(const cuda::GpuChunk& chunk);
   void prove(Reached& reached, const cuda::GpuChunk& chunk);
   bool flush_one(const Reached& reached) noexcept;

@@ -105,6 +105,23 @@ EXPECTED = {
         (),
         "--sizes 6",
     ),
+    "gpu": (
+        rows_of(
+            [
+                f"{kind} (stand-in)"
+                for kind in (
+                    "within a GPU",
+                    "host to GPU",
+                    "GPU to host",
+                    "mapped put",
+                    "staged put",
+                )
+            ],
+            {},
+        ),
+        (),
+        "--sizes 2g",
+    ),
     "send_recv": (rows_of(BOTH, {}), (), "--sizes 128m"),
     "message_rate": (rows_of(["untouched"], {}), (), "--sizes 8k"),
     "pushpull": (rows_of(["touched"], {}), (), "--sizes 1023"),
@@ -147,6 +164,19 @@ def quick_run(program, benchmark):
         return document
 
 
+def skipped_without_gpu(program):
+    """Where there is no driver: a line, and a row that says so."""
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        words = [program, "gpu", "--quick", "--csv", file.name]
+        ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20)
+        if not ended.stdout.startswith("gpu: skipped: "):
+            skip("this machine has a GPU")
+        expect(ended.returncode == 0, f"exit status {ended.returncode}")
+        expect(ended.stdout.count("\n") == 1, f"one line, not: {ended.stdout}")
+        lines = file.read().decode().splitlines()
+        expect(len(lines) == 2 and "skipped: no GPU" in lines[1], f"a skipped row: {lines}")
+
+
 REFUSED_BY_ALL = ("--nope 1", "--ranks 3", "--fabric tcp", "--sizes x", "--pairs 0")
 
 
@@ -161,6 +191,9 @@ def refuse(program, benchmark, words):
 
 def main():
     program, benchmark = sys.argv[1:3]
+    if sys.argv[3:4] == ["skipped"]:
+        skipped_without_gpu(program)
+        return
     kinds, copied, refused = EXPECTED[benchmark]
     document = quick_run(program, benchmark)
     expect(document["bench"] == benchmark and document["processors"] >= 1, f"{document}")

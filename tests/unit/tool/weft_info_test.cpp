@@ -123,6 +123,7 @@ TEST(Tools, RefuseAMistypedArgumentWithItsNameAndExitCode2) {
   const auto typo = run("\"$(dirname \"$INFO\")/weft-trace\" mrege a 2>&1");
   EXPECT_TRUE(typo.has("not expected: mrege;")) << typo.output;
   EXPECT_EQ(run("\"$INFO\" --json --job 2>&1").exit_code, 2);
+  EXPECT_EQ(run("\"$INFO\" --gpu --job 2>&1").exit_code, 2);
   for (const std::string name : {"info", "tune", "status", "trace", "chaos"}) {
     const auto outcome = run("\"$(dirname \"$INFO\")\"/weft-" + name + " --version");
     EXPECT_EQ(outcome.exit_code, 0) << name;
@@ -133,6 +134,7 @@ TEST(Tools, RefuseAMistypedArgumentWithItsNameAndExitCode2) {
 TEST(WeftInfo, EndsWithExitCode2IfItsOutputIsLost) {
   EXPECT_EQ(run("\"$INFO\" >/dev/full 2>&1").exit_code, 2);
   EXPECT_EQ(run("\"$INFO\" --json >/dev/full 2>&1").exit_code, 2);
+  EXPECT_EQ(run("\"$INFO\" --gpu >/dev/full 2>&1").exit_code, 2);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tests/unit/topology/machines.hpp"
 #include "topology/discover/acs.hpp"
 #include "topology/json/json.hpp"
+#include "topology/placement/place.hpp"
 
 namespace weft::topology {
 namespace {
@@ -193,6 +194,46 @@ TEST_F(Discovery, SaysWhatHwlocLeavesOut) {
   const Model model = found();
   EXPECT_EQ(model.notes,
             std::vector<std::string>{"10000:00:00.0 is left out: hwloc does not show it"});
+}
+
+TEST_F(Discovery, OfAJobGivesARankAGpuWhereNvidiasDriverHasOne) {
+  typical();
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(place_rank(Config(), {}).nic, "mlx5_0");
+  EXPECT_EQ(place_rank(Config(), {}).gpu, "") << "without its driver it is none";
+  put("/proc/driver/nvidia/gpus/0000:03:00.0/information",
+      "Model: \t\t A GPU\nGPU UUID: \t GPU-5c89c6a1\nDevice Minor: \t 4");
+  EXPECT_EQ(place_rank(Config(), {}).gpu, "") << "a device group keeps the process from it";
+  put("/dev/nvidia4", "");
+  const RankPlacement both = place_rank(Config(), {});
+  EXPECT_EQ(both.gpu, "0000:03:00.0");
+  EXPECT_EQ(both.nic, "mlx5_0");
+  EXPECT_EQ(both.visible_gpus, std::vector<std::string>{"0000:03:00.0"});
+  EXPECT_EQ(place_rank(Config().with(Setting::gpu, "GPU-5c89c6a1"), {}).gpu, "0000:03:00.0");
+  EXPECT_EQ(both.reason.find("GPUDirect"), std::string::npos) << "that is for a proof to say";
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  const RankPlacement hidden = place_rank(Config(), {});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(hidden.gpu, "");
+  EXPECT_NE(hidden.gpu_reason.find("hides all"), std::string::npos) << hidden.gpu_reason;
+}
+
+TEST_F(Discovery, OfAVirtualMachineForbidsNoPath) {
+  typical();
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  put("/proc/driver/nvidia/gpus/0000:03:00.0/information", "Model: \t A GPU");
+  const Config near = Config().with(Setting::gdr_level, "LOC");
+  ASSERT_EQ(place_rank(near, {}).far_gpus.size(), 1U);
+  EXPECT_EQ(place_rank(near, {}).far_gpus.front().nic, "mlx5_0");
+  put("/proc/cpuinfo", "flags\t: fpu hypervisor lahf_lm");
+  EXPECT_TRUE(place_rank(near, {}).far_gpus.empty()) << "its bridges need not be the host's";
+}
+
+TEST_F(Discovery, AJobWithoutRdmaLooksForNoGpu) {
+  put("/proc/driver/nvidia/gpus/0000:03:00.0/information", "Model: \t A GPU");
+  const RankPlacement placement = place_rank(Config(), {});
+  EXPECT_TRUE(placement.gpu.empty() && placement.notes.empty());
+  EXPECT_EQ(placement.staging, -1);
 }
 
 TEST_F(Discovery, AGpuAtRestCountsWithTheSpeedOfItsLinkUnderLoad) {

@@ -58,6 +58,14 @@ std::uint8_t network_bits_of(const VerbsAddress& address) {
   return is_ipv4(address.gid) ? kOrdinaryIpv4 : kSubnetPrefix;
 }
 
+/// The options of one device, with the GPUs that are too far from it.
+VerbsOptions for_device(VerbsOptions options, const std::string& device,
+                        const topology::RankPlacement& placement) {
+  for (const topology::FarGpu& far : placement.far_gpus)
+    if (far.nic == device) options.far_gpus.emplace_back(far.pci, far.reason);
+  return options;
+}
+
 void make_non_blocking(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
@@ -77,7 +85,8 @@ std::vector<std::unique_ptr<Device>> Device::open_all(const std::shared_ptr<Verb
     Context context = std::move(list.devices[port.device_index]);
     if (!context) context = open_again(*verbs, port.device);  // another port of a device
     if (!context) os::throw_system_error("ibv_open_device", port.name());
-    return std::unique_ptr<Device>(new Device(verbs, options, log, std::move(context), port, gid));
+    return std::unique_ptr<Device>(new Device(verbs, for_device(options, port.device, placement),
+                                              log, std::move(context), port, gid));
   };
   std::vector<std::unique_ptr<Device>> devices;
   devices.push_back(open(*choice.nearest.chosen, choice.nearest.gid));

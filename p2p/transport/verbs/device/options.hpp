@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/config.hpp"
 
@@ -34,6 +36,8 @@ struct VerbsOptions {
   int eager_ranks = 128;            ///< WEFT_MESH_EAGER
   bool gpudirect = true;            ///< unless WEFT_GDR_LEVEL=never
   std::string gpu_flush = "auto";   ///< WEFT_GPU_FLUSH
+  /// GPUs that the device should not reach, by PCI address, and why (WEFT_GDR_LEVEL).
+  std::vector<std::pair<std::string, std::string>> far_gpus{};
   /// Bytes that must be registrable at join: the control arena, and the largest step of the data
   /// arena (WEFT_ARENA_CHUNK). The first steps are smaller, but a rank soon needs a whole one.
   std::size_t arena_bytes = 0;
