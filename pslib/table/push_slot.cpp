@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <vector>
 
 #include "base/fail.hpp"
 #include "pslib/table/slot_words.hpp"
@@ -44,13 +45,13 @@ PushSlot::PushSlot(World& world, const Description& table, Deadline deadline)
 }
 
 void PushSlot::clear_all(Deadline deadline) {
-  for (const Tensor& tensor : {buffer_, gradients_, parameters_}) {
-    if (&tensor != &buffer_ && tensor.data() == buffer_.data()) continue;
+  std::vector<Tensor> all{buffer_, parameters_};
+  if (compressor_) all.push_back(gradients_);  // else they are the buffer
+  for (const Tensor& tensor : all)
     if (tensor.memory().is_gpu())
       GpuCopy::of_zeros(world_, tensor).run("table", deadline).or_throw();
     else
       std::memset(tensor.data(), 0, tensor.bytes());
-  }
 }
 
 void PushSlot::make_copies() {
