@@ -138,8 +138,8 @@ std::vector<DrivenGpu> driven_gpus(const Files& files, const std::string& root) 
       return from < end ? facts.substr(from, end - from) : std::string();
     };
     const std::string minor = field("Device Minor");
-    if (!minor.empty() && ::access((root + "/dev/nvidia" + minor).c_str(), R_OK | W_OK) != 0)
-      continue;
+    const std::string device = fmt::format("{}/dev/nvidia{}", root, minor);
+    if (!minor.empty() && ::access(device.c_str(), R_OK | W_OK) != 0) continue;
     std::string uuid = field("GPU UUID");
     // The driver writes question marks for a GPU that nobody has opened.
     if (uuid.find('?') != std::string::npos) uuid.clear();
