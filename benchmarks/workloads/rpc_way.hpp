@@ -11,7 +11,7 @@ namespace weft::bench {
 /// have private buffers of a bounded size, as RPC libraries do: the message is serialized into the
 /// producer's piece by piece, each piece is a message of weft's, and is parsed out of the
 /// receiver's. The executor's threads take turns with the messages.
-/// Without protobuf it throws Error(unsupported).
+/// Without protobuf it throws Error(system).
 std::unique_ptr<dataflow::Way> make_rpc_way(World& world);
 
 }  // namespace weft::bench

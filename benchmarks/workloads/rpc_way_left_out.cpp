@@ -7,7 +7,7 @@
 namespace weft::bench {
 
 std::unique_ptr<dataflow::Way> make_rpc_way(World&) {
-  throw Error(ErrorDetail{.code = Code::unsupported,
+  throw Error(ErrorDetail{.code = Code::system,
                           .operation = "rpc",
                           .message = std::string(kRpcRefusal),
                           .hint = "./dev bench installs it and builds weft-bench anew"});
