@@ -59,6 +59,9 @@ enum class Setting : std::uint8_t {
   gdr_level,  ///< WEFT_GDR_LEVEL        choice PXB   GPUDirect up to this path class
   gpu_flush,  ///< WEFT_GPU_FLUSH        choice auto  auto | none | driver | read
 
+  // Tensors on GPUs that go through host memory.
+  gpu_staging,  ///< WEFT_GPU_STAGING    size   1m    of a tensor's chunks
+
   // Between hosts.
   iface,       ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts
   dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silent or stopped for this long: dead; off

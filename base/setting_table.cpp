@@ -140,6 +140,11 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
             "auto | none | driver | read",
             "how a NIC's writes into a GPU's memory are made visible there; auto: as the driver "
             "says"}),
+    expert({Setting::gpu_staging, "WEFT_GPU_STAGING", SettingType::size, "1m",
+            "a size from 4k on, such as 256k",
+            "tensors on GPUs that go through host memory do so in chunks of this size, at most 64 "
+            "of them, so that a chunk's copy overlaps the way of the one before",
+            false, 4096}),
     {Setting::iface, "WEFT_IFACE", SettingType::text, "auto",
      "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, up to 4 of these, "
      "comma-separated, or auto",

@@ -33,6 +33,7 @@ RankSettings::RankSettings(const LocalRankOptions& options)
       only_fabric(fabric_kind(options.config.text(Setting::fabric))),
       cross_memory(options.config.text(Setting::cross_memory) == "auto"),
       require_gdr(options.config.text(Setting::require) == "gdr"),
+      gpu_staging(options.config.size(Setting::gpu_staging).value()),
       check_flow(options.config.text(Setting::check) == "flow"),
       placement(options.placement) {}
 

@@ -18,7 +18,8 @@ struct RankSettings {
   const std::optional<FabricKind> only_fabric;  ///< WEFT_FABRIC; nullopt: any
   const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
   const bool require_gdr;   ///< WEFT_REQUIRE=gdr: no tensor on a GPU may be staged
-  const bool check_flow;    ///< synchronous slots run with credits, an overrun is reported
+  const std::size_t gpu_staging;  ///< WEFT_GPU_STAGING: bytes of a staged tensor's chunk
+  const bool check_flow;          ///< synchronous slots run with credits, an overrun is reported
   const topology::RankPlacement placement;  ///< the fabrics' choice of a port, and the arenas' node
 
   /// Whether WEFT_FABRIC lets ranks be reached by this fabric.

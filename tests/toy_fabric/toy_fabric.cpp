@@ -82,10 +82,11 @@ class ToyChannel final : public Channel {
         fabric_(fabric),
         own_(fabric.local_),
         peer_(peer) {
-    capabilities_.copies = true;
+    capabilities_.copies = !fabric.network_.paced;
   }
 
   Status put(PutWork& work) noexcept override {
+    if (fabric_.network_.clock_stands.load()) return post(work);
     return fabric_.with_peer(peer_, [&](ToyFabric& peer) {
       auto* to = reinterpret_cast<std::byte*>(work.payload.address);
       const auto append = [&](const std::byte* from, std::size_t bytes) {
@@ -97,7 +98,10 @@ class ToyChannel final : public Channel {
       peer.local_.ring();
     });
   }
-  std::optional<Status> poll_put(std::uint64_t) noexcept override { return Status(); }
+  std::optional<Status> poll_put(std::uint64_t posted) noexcept override {
+    const std::lock_guard lock(fabric_.network_.mutex);
+    return posted <= fabric_.network_.arrived ? std::optional(Status()) : std::nullopt;
+  }
   void get(Get& get) noexcept override {
     get.engine = nullptr;
     get.end = fabric_.with_peer(peer_, [&](ToyFabric&) {
@@ -142,6 +146,21 @@ class ToyChannel final : public Channel {
   std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
  private:
+  /// One tensor's bytes that get there in their time. Requires that it is in one piece.
+  Status post(PutWork& work) noexcept {
+    return fabric_.with_peer(peer_, [&](ToyFabric& peer) {
+      ToyNetwork& network = fabric_.network_;
+      network.on_their_way.push_back(
+          {work.bytes, [&peer, source = work.source, bytes = work.bytes, payload = work.payload,
+                        word = work.sequence_word, sequence = work.sequence] {
+             std::copy_n(source, bytes, reinterpret_cast<std::byte*>(payload.address));
+             store(word, sequence);
+             peer.local_.ring();
+           }});
+      work.posted = ++network.posted;
+      work.source_is_free = false;
+    });
+  }
   static void store(RemoteMemory word, std::uint64_t value) noexcept {
     reinterpret_cast<std::atomic<std::uint64_t>*>(word.address)->store(value);
   }
@@ -164,6 +183,20 @@ void ToyFabric::connect(int rank) {
   };
   tell(*this, rank);
   if (peer != this) tell(*peer, local_.rank);
+}
+
+void ToyNetwork::tick(std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  while (!on_their_way.empty()) {
+    OnItsWay& first = on_their_way.front();
+    const std::size_t moved = std::min(first.bytes, bytes);
+    first.bytes -= moved;
+    bytes -= moved;
+    if (first.bytes != 0) return;
+    first.arrive();
+    ++arrived;
+    on_their_way.pop_front();
+  }
 }
 
 MakeFabrics ToyNetwork::fabrics() {

@@ -28,6 +28,8 @@ struct Attachment {
   p2p::RemoteMemory credit_word;
   bool wants_newest = false;                     ///< a reader's: it can't load the newest version
   std::optional<std::uint32_t> notification_id;  ///< a writer's: what the channel calls the lines
+  std::optional<std::uint32_t> chunk_id;         ///< a writer's: the words of its chunks
+  std::uint64_t chunks_above = 0;                ///< AttachedMessage's
   bool tails = false;                    ///< a writer's: its words may lie behind their tensors
   std::uint64_t released_at_attach = 0;  ///< a writer's: the credits that the grant told it
   p2p::OwnedBlock words_block;           ///< a reader's words, in this rank's control arena

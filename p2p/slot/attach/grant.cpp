@@ -89,4 +89,20 @@ bool tails_make_sense(const AttachedMessage& message, const Contract& declared,
          message.tail_stride <= message.tails.bytes / declared.depth;
 }
 
+std::optional<StagedChunks> granted_chunks(const AttachedMessage& message,
+                                           const Contract& declared) noexcept {
+  const std::size_t bytes = payload_bytes(declared);
+  if (message.chunk_bytes == 0) return StagedChunks{.tensor = bytes, .bytes = bytes};
+  const std::size_t rows = message.on_gpu != 0 ? declared.depth : 1;
+  const StagedChunks chunks = StagedChunks::of(bytes, message.chunk_bytes, rows);
+  const bool fits = declared.writer == Writer::peer && declared.placement == Placement::fixed &&
+                    message.stride != 0 && chunks.count > 1 &&
+                    chunks.bytes == message.chunk_bytes &&
+                    sort_of_chunk(message.chunk_words.chunk) == ArenaSort::control &&
+                    message.chunk_words.offset % sizeof(std::uint64_t) == 0 &&
+                    message.chunk_words.bytes == chunks.words() * sizeof(std::uint64_t) &&
+                    message.chunks_above <= kMostSequence;
+  return fits ? std::optional(chunks) : std::nullopt;
+}
+
 }  // namespace weft::p2p

@@ -7,6 +7,7 @@
 
 #include "p2p/slot/attach/contract.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
+#include "p2p/slot/attach/staged_chunks.hpp"
 
 namespace weft::p2p {
 
@@ -31,5 +32,10 @@ bool gpu_buffers_make_sense(const AttachedMessage& message, const Contract& decl
 /// The same of buffers with words behind them. `most`: Channel::tails_up_to().
 bool tails_make_sense(const AttachedMessage& message, const Contract& declared,
                       std::uint64_t most) noexcept;
+
+/// The chunks that were granted; none if what was granted can't be right. `count` 1: there are
+/// none.
+std::optional<StagedChunks> granted_chunks(const AttachedMessage& message,
+                                           const Contract& declared) noexcept;
 
 }  // namespace weft::p2p

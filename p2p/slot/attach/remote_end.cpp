@@ -8,6 +8,7 @@
 #include "base/formatted.hpp"
 #include "p2p/slot/attach/grant.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::detail {
 
@@ -46,6 +47,7 @@ p2p::AttachMessage RemoteEnd::attach_message() const noexcept {
   const p2p::Block& block = credit_block_.block();
   message.credit_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
   message.spec = p2p::to_wire(asked_);
+  if (local_.gpus != nullptr && local_.gpus->is_used()) message.chunk_bytes = local_.gpu_staging;
   return message;
 }
 
@@ -58,26 +60,33 @@ void RemoteEnd::granted(const p2p::AttachedMessage& message) {
   const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
   const auto words = reader ? owner_.channel->resolve(message.reader_words) : nothing;
   const auto tails = message.tail_stride == 0 ? nothing : owner_.channel->resolve(message.tails);
+  const auto chunk_words =
+      message.chunk_bytes == 0 ? nothing : owner_.channel->resolve(message.chunk_words);
   const bool fits = declared && declared->writer == asked_.writer &&
                     (take_declared_ || p2p::same_contract(*declared, asked_)) &&
                     p2p::makes_sense(message, *declared) &&
+                    p2p::granted_chunks(message, *declared) &&
                     (message.gpu_stride == 0 || p2p::gpu_buffers_make_sense(message, *declared)) &&
                     (message.tail_stride == 0 ||
                      p2p::tails_make_sense(message, *declared,
                                            owner_.channel->capabilities().tails_up_to.load()));
-  for (const auto* place : {&lines, &buffers, &words, &tails}) {
+  for (const auto* place : {&lines, &buffers, &words, &tails, &chunk_words}) {
     if (place->code() != Code::exhausted) continue;
     const ErrorDetail& why = place->status().detail();
     return refused(failure(Code::exhausted, "attach", why.message, why.hint));
   }
-  if (!fits || !lines.ok() || !buffers.ok() || !words.ok() || !tails.ok())
+  if (!fits || !lines.ok() || !buffers.ok() || !words.ok() || !tails.ok() || !chunk_words.ok())
     return refused(failure(
         Code::system, "attach",
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
         "this is a defect of weft: please report it with WEFT_LOG=debug"));
   try {
     take_grant(message, *declared,
-               {.lines = *lines, .buffers = *buffers, .reader_words = *words, .tails = *tails});
+               {.lines = *lines,
+                .buffers = *buffers,
+                .reader_words = *words,
+                .tails = *tails,
+                .chunk_words = *chunk_words});
   } catch (const Error& error) {
     return refused(error.status());
   } catch (const std::bad_alloc&) {

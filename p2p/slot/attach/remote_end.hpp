@@ -24,6 +24,7 @@ struct GrantedMemory {
   RemoteMemory buffers;
   RemoteMemory reader_words;
   RemoteMemory tails;
+  RemoteMemory chunk_words;
 };
 
 /// How far an end that its application has let go of is from its end. The progress thread's.

@@ -83,7 +83,10 @@ struct AttachMessage {
   std::uint32_t take_declared = 0;  ///< 1: only name and writer are compared
   std::uint64_t remote_id = 0;
   std::uint64_t tails_up_to = 0;  ///< writer: Channel::tails_up_to()
-  MemoryRef credit_word;          ///< in the asker's control arena: credits, or the newest version
+  /// writer: bytes of a chunk in which it would put tensors on GPUs that are staged; 0: it uses no
+  /// GPU.
+  std::uint64_t chunk_bytes = 0;
+  MemoryRef credit_word;  ///< in the asker's control arena: credits, or the newest version
   SpecOnWire spec;
 };
 
@@ -114,6 +117,12 @@ struct AttachedMessage {
   /// Why there are none, if the slot lies on a GPU; mapped: there are; nic: `buffers` are there.
   cuda::GpuWay gpu_way = cuda::GpuWay::other_host;
   std::uint32_t on_gpu = 0;  ///< 1: the slot lies on a GPU
+  /// writer: words for the chunks of a tensor, all but the last (StagedChunks), or empty.
+  MemoryRef chunk_words;
+  std::uint64_t chunk_bytes = 0;   ///< of each chunk but the last; 0: tensors come whole
+  std::uint64_t chunks_above = 0;  ///< the number that those words have now
+  std::uint32_t chunk_id = 0;      ///< what the owner's channel calls the first of these words
+  std::uint32_t padding_2 = 0;
 };
 
 /// A writer's way to a slot on a GPU; or (unproven) a question: it has written the page of

@@ -14,7 +14,8 @@ Status Publisher::bring_from_gpu(Deadline deadline) noexcept {
   };
   try {
     if (!gpu_->copy)
-      gpu_->copy = local_.gpus->stage("publish", gpu_->tensor, buffers_, *filling_ * stride_);
+      gpu_->copy =
+          local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_, *filling_ * stride_);
   } catch (...) {
     return named(caught_status());
   }

@@ -63,7 +63,7 @@ Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept
   p2p::GpuGet& get = *gpu_get_;
   try {
     if (!get.copy || get.to.data() != into.data()) {
-      get.copy = local_.gpus->unstage("get", get.block, 0, into);
+      get.copy = local_.gpus->unstage("get", get.block, 0, into, {});
       get.to = into;
     }
   } catch (...) {

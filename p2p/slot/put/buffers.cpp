@@ -13,6 +13,9 @@ std::size_t stride_for(std::size_t bytes, std::uint32_t depth, const Tensor& mem
   return Heap::rounded(tails ? bytes_with_tail(bytes) : bytes);
 }
 
+/// No writer puts as many chunks.
+constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 62;
+
 MemoryRef ref_of(const OwnedBlock& owned) noexcept {
   const Block& block = owned.block();
   return {block.chunk, block.offset, block.bytes};
@@ -82,6 +85,28 @@ void PutBuffers::grant_tails(const Peer& peer, const AttachMessage& asked,
   if (!tails_made_) make_tails();
   granted.tails = tails_made_->ref();
   granted.tail_stride = tails_made_->stride();
+}
+
+void PutBuffers::grant_chunks(Mesh& mesh, Peer& peer, const AttachMessage& asked,
+                              AttachedMessage& granted) {
+  if (spec_.placement == Placement::dynamic || stride_ == 0 || local_.require_gdr) return;
+  if (gpu_ ? granted.gpu_way == cuda::GpuWay::nic : asked.chunk_bytes == 0) return;
+  if (!chunk_words_) {
+    const auto cut = StagedChunks::of(bytes_, gpu_ ? local_.gpu_staging : asked.chunk_bytes,
+                                      gpu_ ? spec_.depth : 1);
+    if (cut.count == 1) return;
+    try {
+      chunk_words_ = std::make_unique<ChunkWords>(local_, cut);
+    } catch (...) {
+      return;  // tensors go whole
+    }
+  }
+  const std::uint64_t above = chunk_words_->begin_writer();
+  const MemoryRef ref = chunk_words_->ref();
+  if (above > kMostChunks || !mesh.share(peer, ref.chunk)) return;
+  granted.chunk_words = ref;
+  granted.chunk_bytes = chunk_words_->cut().bytes;
+  granted.chunks_above = above;
 }
 
 void PutBuffers::make_tails() {

@@ -13,6 +13,7 @@
 #include "p2p/progress/fences.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
+#include "p2p/slot/put/chunk_words.hpp"
 #include "p2p/slot/put/gpu_arrivals.hpp"
 #include "p2p/slot/put/tail_buffers.hpp"
 #include "p2p/transport/counters.hpp"
@@ -74,6 +75,10 @@ class PutBuffers {
   bool prepare_stage(const Peer& peer);
   /// Lets the writer put words behind their tensors, if it can and there is room for them.
   void grant_tails(const Peer& peer, const AttachMessage& asked, AttachedMessage& granted);
+  /// Lets the writer put tensors in chunks, if it is to stage them or this end does. Requires that
+  /// the way to a GPU is granted.
+  void grant_chunks(Mesh& mesh, Peer& peer, const AttachMessage& asked, AttachedMessage& granted);
+  const ChunkWords* chunk_words() const noexcept { return chunk_words_.get(); }
   /// Makes `peer` know the memory that it is about to be granted. Returns false if that failed.
   bool share(Mesh& mesh, Peer& peer) const;
   void grant(AttachedMessage& granted) const;
@@ -113,8 +118,9 @@ class PutBuffers {
   /// Where writers may put words behind tensors; made for the first that does.
   std::unique_ptr<TailBuffers> tails_made_;
   std::atomic<const TailBuffers*> tails_{nullptr};
-  OwnedBlock stage_;                  ///< staging buffers in the place of the user's memory
-  std::unique_ptr<GpuArrivals> gpu_;  ///< staging buffers in the place of memory on a GPU
+  OwnedBlock stage_;                         ///< staging buffers in the place of the user's memory
+  std::unique_ptr<ChunkWords> chunk_words_;  ///< made for the first writer that needs them
+  std::unique_ptr<GpuArrivals> gpu_;         ///< staging buffers in the place of memory on a GPU
   /// The number of the first tensor put there, less one. Once one writer needed the staging
   /// buffers, all later writers use them.
   std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};

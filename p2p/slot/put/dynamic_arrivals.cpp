@@ -111,7 +111,7 @@ Status DynamicArrivals::move_on(Deadline until) noexcept {
   if (!reading_.copy) {
     try {
       reading_.copy = local_.gpus->unstage(
-          "wait", std::make_shared<const OwnedBlock>(std::move(landing)), 0, tensor);
+          "wait", std::make_shared<const OwnedBlock>(std::move(landing)), 0, tensor, {});
     } catch (...) {
       return as_wait(caught_status());
     }

@@ -27,18 +27,99 @@ bool GpuArrivals::came_by_nic(std::uint64_t sequence) const noexcept {
   return false;
 }
 
+void GpuArrivals::expect_chunks(const ChunkWords& words, std::uint64_t above) noexcept {
+  const std::lock_guard lock(copies_mutex_);
+  words_ = &words;
+  for (Copy& copy : copies_)
+    if (copy.chunks.empty()) copy.chunks.resize(words.cut().words_per_row());
+  chunks_above_.store(above, std::memory_order_release);
+}
+
+void GpuArrivals::expect_no_chunks() noexcept {
+  chunks_above_.store(kNoChunks, std::memory_order_release);
+}
+
+bool GpuArrivals::is_copying() noexcept {
+  const std::lock_guard lock(copies_mutex_);
+  for (Copy& copy : copies_) {
+    if (copy.sequence != 0 && !copy.copy.poll()) return true;
+    for (Chunk& chunk : copy.chunks)
+      if (chunk.has_begun && !chunk.copy.poll()) return true;
+  }
+  return false;
+}
+
+void GpuArrivals::begin_early(std::uint64_t index, std::uint64_t sequence,
+                              const Tensor& to) noexcept {
+  const std::uint64_t above = chunks_above_.load(std::memory_order_acquire);
+  if (above == kNoChunks) return;
+  const std::lock_guard lock(copies_mutex_);
+  Copy& copy = copies_[index];
+  if (copy.early != sequence) {
+    copy.early = sequence;
+    copy.next = 0;
+    for (Chunk& chunk : copy.chunks) chunk.has_begun = false;
+  }
+  const StagedChunks& cut = words_->cut();
+  for (; copy.next < copy.chunks.size(); ++copy.next) {
+    Chunk& chunk = copy.chunks[copy.next];
+    const std::uint64_t word = words_->at(index, copy.next);
+    if (word <= above || word == chunk.word) return;
+    chunk.word = word;
+    chunk.copy = {};
+    try {
+      chunk.copy = local_.gpus->unstage("wait", stage_, index * stride_, to,
+                                        {cut.offset(copy.next), cut.bytes_of(copy.next)});
+      chunk.has_begun = true;
+    } catch (...) {
+      chunk.has_begun = false;  // it is copied with what is left
+    }
+  }
+}
+
+std::size_t GpuArrivals::good_chunks(std::uint64_t index, std::uint64_t sequence) const noexcept {
+  const Copy& copy = copies_[index];
+  const std::uint64_t above = chunks_above_.load(std::memory_order_acquire);
+  if (above == kNoChunks || copy.early != sequence) return 0;
+  std::size_t good = 0;
+  // A chunk that was put again after its copy had begun has another number.
+  while (good < copy.next && copy.chunks[good].has_begun && copy.chunks[good].word > above &&
+         copy.chunks[good].word == words_->at(index, good))
+    ++good;
+  return good;
+}
+
 void GpuArrivals::begin(std::uint64_t index, std::uint64_t sequence, const Tensor& to) {
+  const std::lock_guard lock(copies_mutex_);
   Copy& copy = copies_[index];
   if (copy.sequence == sequence) return;
-  copy = {};
-  copy.copy = local_.gpus->unstage("wait", stage_, index * stride_, to);
+  const std::size_t good = good_chunks(index, sequence);
+  const std::size_t offset = good == 0 ? 0 : words_->cut().offset(good);
+  copy.copy = {};
+  copy.sequence = 0;
+  // On one stream with the chunks', so that none of these comes after it.
+  copy.copy =
+      local_.gpus->unstage("wait", stage_, index * stride_, to, {offset, to.bytes() - offset});
   copy.sequence = sequence;
+  copy.next = good;
+  for (std::size_t i = 0; i < copy.chunks.size(); ++i) {
+    Chunk& chunk = copy.chunks[i];
+    chunk.word = words_->at(index, i);
+    if (i < good) continue;
+    chunk.copy = {};
+    chunk.has_begun = false;
+  }
 }
 
 std::optional<Status> GpuArrivals::poll(std::uint64_t index) noexcept {
+  const std::lock_guard lock(copies_mutex_);
   Copy& copy = copies_[index];
   auto outcome = copy.copy.poll();
-  if (outcome && !outcome->ok()) copy.sequence = 0;
+  for (std::size_t i = 0; i < copy.next && outcome && outcome->ok(); ++i)
+    outcome = copy.chunks[i].copy.poll();
+  if (!outcome || outcome->ok()) return outcome;
+  copy.sequence = 0;
+  copy.early = 0;
   return outcome;
 }
 

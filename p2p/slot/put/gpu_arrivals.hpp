@@ -1,13 +1,16 @@
 // The last part of the way to a slot on a GPU: from host memory, where puts arrive, to the GPU.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
+#include "p2p/slot/put/chunk_words.hpp"
 #include "p2p/slot/put/gpu_offer.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/local_rank.hpp"
@@ -15,8 +18,8 @@
 
 namespace weft::p2p {
 
-/// A staging buffer in the data arena for each buffer of the slot, with the copy out of it. The
-/// application's thread.
+/// A staging buffer in the data arena for each buffer of the slot, with the copies out of it.
+/// Thread-safe.
 class GpuArrivals {
  public:
   /// `memory`: the slot's buffers on the GPU, each `stride` bytes. Throws Error(exhausted).
@@ -37,23 +40,50 @@ class GpuArrivals {
   /// Whether that tensor came so.
   bool came_by_nic(std::uint64_t sequence) const noexcept;
 
-  /// Begins to copy tensor `sequence`, which lies in staging buffer `index`, unless that has begun.
-  /// Throws Error.
+  /// Progress thread: the writer puts tensors in chunks, and sets these words above `above` then.
+  void expect_chunks(const ChunkWords& words, std::uint64_t above) noexcept;
+  /// The writer does not, or is none any more.
+  void expect_no_chunks() noexcept;
+  bool expects_chunks() const noexcept {
+    return chunks_above_.load(std::memory_order_relaxed) != kNoChunks;
+  }
+  /// Whether the GPU may still write to the slot for an earlier writer.
+  bool is_copying() noexcept;
+
+  /// Begins to copy those chunks of tensor `sequence` that are in staging buffer `index`, before
+  /// all are. A failure is met when the tensor is there.
+  void begin_early(std::uint64_t index, std::uint64_t sequence, const Tensor& to) noexcept;
+  /// Begins to copy tensor `sequence`, which lies in staging buffer `index`, or what is left of it,
+  /// unless that has begun. Throws Error.
   void begin(std::uint64_t index, std::uint64_t sequence, const Tensor& to);
   /// How that copy ended; nullopt while it is under way. One that failed may begin again. Requires
   /// that it has begun.
   std::optional<Status> poll(std::uint64_t index) noexcept;
 
  private:
-  struct Copy {
-    std::uint64_t sequence = 0;  ///< 0: none
+  struct Chunk {
+    std::uint64_t word = 0;  ///< the last number that was acted upon
+    bool has_begun = false;  ///< the copy, by that number
     cuda::DeviceCopy copy{};
   };
+  struct Copy {
+    std::uint64_t sequence = 0;  ///< of the whole tensor's copy; 0: none
+    cuda::DeviceCopy copy{};     ///< of all that no chunk of it has brought
+    std::uint64_t early = 0;     ///< the sequence that the chunks are of
+    std::size_t next = 0;        ///< the first chunk that has not come early
+    std::vector<Chunk> chunks{};
+  };
+  static constexpr std::uint64_t kNoChunks = std::numeric_limits<std::uint64_t>::max();
+  /// The chunks that were copied after they had come for good.
+  std::size_t good_chunks(std::uint64_t index, std::uint64_t sequence) const noexcept;
 
   LocalRank& local_;
   const std::size_t stride_;
   const std::shared_ptr<const OwnedBlock> stage_;
+  std::mutex copies_mutex_;
   std::vector<Copy> copies_;  ///< by buffer
+  const ChunkWords* words_ = nullptr;
+  std::atomic<std::uint64_t> chunks_above_{kNoChunks};  ///< once words_ is set
   struct Writer {
     std::uint64_t after = 0;
     bool by_nic = false;

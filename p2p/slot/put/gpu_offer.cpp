@@ -42,10 +42,12 @@ GpuWay GpuOffer::offer_to_nic(Mesh& mesh, Peer& peer) noexcept {
   return GpuWay::nic_refused;
 }
 
-void GpuOffer::grant(Mesh& mesh, Peer& peer, AttachedMessage& granted) {
+void GpuOffer::grant(Mesh& mesh, Peer& peer, bool is_copying, AttachedMessage& granted) {
   granted.on_gpu = 1;
   verdict_.clear();
-  granted.gpu_way = peer.channel->fabric() == FabricKind::shm ? offer_ : offer_to_nic(mesh, peer);
+  granted.gpu_way = is_copying                                  ? GpuWay::still_copying
+                    : peer.channel->fabric() == FabricKind::shm ? offer_
+                                                                : offer_to_nic(mesh, peer);
   if (granted.gpu_way == GpuWay::mapped &&
       !(mesh.share(peer, buffers_.chunk) && mesh.share(peer, page_ref_.chunk)))
     granted.gpu_way = GpuWay::not_exported;

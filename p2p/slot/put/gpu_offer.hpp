@@ -24,7 +24,8 @@ class GpuOffer {
   GpuOffer(LocalRank& local, const Tensor& memory, std::size_t stride);
 
   /// Tells a writer, to whom staging was granted. A NIC's writer gets the slot's buffers instead.
-  void grant(Mesh& mesh, Peer& peer, AttachedMessage& granted);
+  /// `is_copying`: the GPU still writes there, and no one else may.
+  void grant(Mesh& mesh, Peer& peer, bool is_copying, AttachedMessage& granted);
   /// The writer has chosen.
   void settle(cuda::GpuWay way) noexcept;
   /// Begins to read the page for the writer that asks.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -25,6 +26,17 @@ class GpuSources {
   /// they are ready. Throws Error.
   void begin(std::uint64_t ticket, std::span<const Tensor> parts, OwnedBlock block,
              const cuda::StreamPoint* after);
+  /// The same in chunks of `chunk` bytes.
+  void begin_chunks(std::uint64_t ticket, std::span<const Tensor> parts,
+                    const std::shared_ptr<const OwnedBlock>& block, std::size_t chunk,
+                    const cuda::StreamPoint* after);
+  /// How that ended, if it has; how many chunks are `there`, and where. Requires has_begun().
+  std::optional<Status> poll_chunks(std::uint64_t ticket, std::size_t& there) noexcept {
+    return at(ticket).copy.poll_chunks(there);
+  }
+  const std::shared_ptr<const OwnedBlock>& chunks(std::uint64_t ticket) const noexcept {
+    return at(ticket).chunks;
+  }
   /// How it ended; nullopt while it is under way. Requires has_begun().
   std::optional<Status> poll(std::uint64_t ticket) noexcept { return at(ticket).copy.poll(); }
   /// The host memory with the tensors. Requires that the copy has ended well.
@@ -39,6 +51,7 @@ class GpuSources {
   struct Copy {
     std::uint64_t ticket = 0;  ///< 0: none
     cuda::DeviceCopy copy{};
+    std::shared_ptr<const OwnedBlock> chunks{};
   };
   Copy& at(std::uint64_t ticket) noexcept { return copies_[ticket % copies_.size()]; }
   const Copy& at(std::uint64_t ticket) const noexcept { return copies_[ticket % copies_.size()]; }

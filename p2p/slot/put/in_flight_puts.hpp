@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ struct InFlightPut {
   Tensor tensor{};
   std::vector<Tensor> parts{};
   OwnedBlock packed{};
+  std::shared_ptr<const void> block{};
 };
 
 /// Those of one end of a slot, in the order in which they began. Ends are noticed in that order,
@@ -60,6 +62,7 @@ class InFlightPuts {
       }
       put_in_flight.tensor = {};
       put_in_flight.parts.clear();
+      put_in_flight.block = nullptr;
       if (put_in_flight.packed) packs_.push_back(std::exchange(put_in_flight.packed, {}));
       first_ = (first_ + 1) % in_flight_.size();
       count_.store(count() - 1, std::memory_order_relaxed);
@@ -72,6 +75,12 @@ class InFlightPuts {
       if (put_in_flight.ticket > ticket) return false;
       if (put_in_flight.awaited) return true;
     }
+    return false;
+  }
+  /// Whether the put with that ticket has some under way.
+  bool has(std::uint64_t ticket) const noexcept {
+    for (std::size_t i = 0; i < count(); ++i)
+      if (in_flight_[(first_ + i) % in_flight_.size()].ticket == ticket) return true;
     return false;
   }
   /// The error of a put that has begun: a failed path fails all later puts too.

@@ -57,7 +57,23 @@ stats::WaitAbout PutOwner::waits_for(std::uint64_t wanted,
 }
 
 Status PutOwner::await_arrival(std::uint64_t wanted, Deadline deadline) noexcept {
-  const auto arrived = [&] { return buffers_.sequence_at(buffer_) >= wanted; };
+  return await_until([&] { return buffers_.sequence_at(buffer_) >= wanted; }, wanted, deadline);
+}
+
+Status PutOwner::await_in_chunks(std::uint64_t wanted, Deadline deadline) noexcept {
+  const auto arrived = [&] {
+    if (buffers_.sequence_at(buffer_) >= wanted) return true;
+    if (!buffers_.gpu()->expects_chunks()) return false;
+    const auto lock = lock_copies();
+    begin_unstaging_early(buffer_, wanted);
+    return buffers_.sequence_at(buffer_) >= wanted;
+  };
+  return await_until(arrived, wanted, deadline);
+}
+
+template <typename Arrived>
+Status PutOwner::await_until(const Arrived& arrived, std::uint64_t wanted,
+                             Deadline deadline) noexcept {
   const bool is_pressed =
       !may_put_credit_off() || received_ - credits_.reported() >= credits_.when_pressed();
   if (is_pressed) flush_credit();
@@ -86,7 +102,9 @@ Status PutOwner::await(std::uint64_t wanted, Deadline deadline) noexcept {
   if (seen < wanted && buffers_.has_tails()) [[unlikely]]
     seen = buffers_.sequence_at(buffer_);
   if (seen < wanted) {
-    if (Status status = await_arrival(wanted, deadline); !status.ok()) [[unlikely]]
+    Status status = buffers_.gpu() == nullptr ? await_arrival(wanted, deadline)
+                                              : await_in_chunks(wanted, deadline);
+    if (!status.ok()) [[unlikely]]
       return status;
     seen = buffers_.sequence_at(buffer_);
   }

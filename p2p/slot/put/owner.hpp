@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -77,6 +78,11 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// The same for one that has not come yet.
   [[gnu::always_inline]] inline Status await_arrival(std::uint64_t wanted,
                                                      Deadline deadline) noexcept;
+  /// The same for a slot on a GPU, which copies what has come of it meanwhile.
+  [[gnu::cold]] Status await_in_chunks(std::uint64_t wanted, Deadline deadline) noexcept;
+  template <typename Arrived>
+  [[gnu::always_inline]] inline Status await_until(const Arrived& arrived, std::uint64_t wanted,
+                                                   Deadline deadline) noexcept;
   stats::WaitAbout waits_for(std::uint64_t wanted, stats::WaitDetails& details) const noexcept;
   /// The first tensor that the application has received and not released; 0: none, or the writer
   /// needs no credit.
@@ -88,6 +94,12 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   Status staging_refusal() const;
   /// Begins the copies of all that has arrived from that tensor on, in its buffer. Throws Error.
   void begin_unstaging(std::uint64_t index, std::uint64_t wanted);
+  /// The same for chunks of the first that has not arrived, which is no further than that.
+  void begin_unstaging_early(std::uint64_t index, std::uint64_t wanted) noexcept;
+  /// The progress thread may copy for a stream that waited for an earlier tensor.
+  std::unique_lock<std::mutex> lock_copies() noexcept {
+    return streams_made_ ? std::unique_lock(streams_made_->mutex) : std::unique_lock<std::mutex>();
+  }
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
   /// Takes the record of a dynamic tensor and makes room for what it announces.
   Status begin_dynamic(std::uint64_t wanted, Deadline until) noexcept;
@@ -153,6 +165,8 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void prepare_stage(const p2p::Peer& peer);
   /// Takes what the attachment's puts come by, and says so in the grant.
   void expect_puts(Attachment& attachment, p2p::AttachedMessage& granted);
+  /// The same for the chunks of tensors, if there is room to expect them.
+  void expect_chunks(Attachment& attachment, p2p::AttachedMessage& granted) noexcept;
   /// The remote end puts no more.
   void expect_no_more(Attachment& attachment) noexcept;
 

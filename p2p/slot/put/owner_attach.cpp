@@ -20,6 +20,7 @@ Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMess
   if (!buffers_.share(mesh_, peer)) return not_shared(peer);
   buffers_.grant(granted);
   if (Status status = offer_gpu(peer, granted); !status.ok()) return status;
+  buffers_.grant_chunks(mesh_, peer, asked, granted);
   Attachment& attachment = attachments_.free_for(peer);
   attachment.remote_id = asked.remote_id;
   const auto word = resolve_credit_word(attachment, asked);
@@ -29,6 +30,7 @@ Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMess
   if (buffers_.gpu() != nullptr)
     buffers_.gpu()->begin_writer(granted.sequence, granted.gpu_way == p2p::cuda::GpuWay::nic);
   expect_puts(attachment, granted);
+  expect_chunks(attachment, granted);
   last_writer_.store(peer.rank, std::memory_order_release);
   row_.set_peer(peer.rank);
   attachment.released_at_attach = released_.all(std::memory_order_acquire);
@@ -46,7 +48,8 @@ Status PutOwner::offer_gpu(p2p::Peer& peer, AttachedMessage& granted) {
   using p2p::cuda::GpuWay;
   if (buffers_.gpu() == nullptr) return {};
   p2p::GpuOffer& offer = buffers_.gpu()->offer();
-  offer.grant(mesh_, peer, granted);
+  offer.grant(mesh_, peer, buffers_.chunk_words() != nullptr && buffers_.gpu()->is_copying(),
+              granted);
   if (!local_.require_gdr || granted.gpu_way == GpuWay::mapped || granted.gpu_way == GpuWay::nic)
     return {};
   return failure(Code::unreachable, "attach",
@@ -97,7 +100,29 @@ void PutOwner::expect_puts(Attachment& attachment, AttachedMessage& granted) {
   local_.ring();  // a thread that sleeps already must poll by itself from now on
 }
 
+void PutOwner::expect_chunks(Attachment& attachment, AttachedMessage& granted) noexcept {
+  if (buffers_.gpu() != nullptr) buffers_.gpu()->expect_no_chunks();
+  if (granted.chunk_bytes == 0) return;
+  const p2p::ChunkWords& words = *buffers_.chunk_words();
+  try {
+    attachment.chunk_id = granted.chunk_id =
+        attachment.peer->channel->expect({.words = words.data(),
+                                          .count = static_cast<std::uint32_t>(words.cut().words()),
+                                          .stride = sizeof(std::uint64_t),
+                                          .places = {granted.buffers}});
+  } catch (...) {
+    granted.chunk_bytes = 0;  // tensors go whole
+    return;
+  }
+  // If the writer's GPU may copy into the slot's own buffers, that is found out first.
+  if (buffers_.gpu() != nullptr && granted.gpu_way != p2p::cuda::GpuWay::mapped)
+    buffers_.gpu()->expect_chunks(words, granted.chunks_above);
+  attachment.chunks_above = granted.chunks_above;
+}
+
 void PutOwner::expect_no_more(Attachment& attachment) noexcept {
+  if (attachment.chunk_id)
+    attachment.peer->channel->expect_no_more(*std::exchange(attachment.chunk_id, {}));
   if (attachment.notification_id)
     attachment.peer->channel->expect_no_more(*std::exchange(attachment.notification_id, {}));
   if (std::exchange(attachment.tails, false)) local_.waiter.count_silent(-1);
@@ -198,6 +223,8 @@ bool PutOwner::gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexc
   p2p::GpuOffer& offer = buffers_.gpu()->offer();
   if (message.way != p2p::cuda::GpuWay::unproven) {
     offer.settle(message.way);
+    if (message.way != p2p::cuda::GpuWay::mapped && attachment->chunk_id)
+      buffers_.gpu()->expect_chunks(*buffers_.chunk_words(), attachment->chunks_above);
     return false;
   }
   offer.begin_check(peer, message);

@@ -230,7 +230,10 @@ bool PutOwner::release_by_streams(std::uint64_t sequence, const std::uint32_t* o
 }
 
 std::optional<Status> PutOwner::bring(const StreamArrivals::Waiting& one) noexcept {
-  if (buffers_.sequence_at(one.buffer) < one.sequence) return std::nullopt;
+  if (buffers_.sequence_at(one.buffer) < one.sequence) {
+    begin_unstaging_early(one.buffer, one.sequence);
+    return std::nullopt;
+  }
   if (buffers_.came_to_gpu(one.buffer, one.sequence)) return Status{};
   try {
     if (local_.require_gdr) return staging_refusal();

@@ -27,14 +27,24 @@ Status PutOwner::staging_refusal() const {
 
 void PutOwner::begin_unstaging(std::uint64_t index, std::uint64_t wanted) {
   p2p::GpuArrivals& gpu = *buffers_.gpu();
+  std::uint64_t next = wanted;
   for (std::uint64_t sequence = wanted; buffers_.sequence_at(index) == sequence; ++sequence) {
     if (!buffers_.came_to_gpu(index, sequence))
       gpu.begin(index, sequence, buffers_.tensor(index, sequence));
     index = index + 1 == spec_.depth ? 0 : index + 1;
+    next = sequence + 1;
   }
-  if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
+  if (next - wanted < spec_.depth) begin_unstaging_early(index, next);
+  if (const std::string why = local_.gpus->pins().take_refusal(); !why.empty())
     local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
                      why);
+}
+
+void PutOwner::begin_unstaging_early(std::uint64_t index, std::uint64_t wanted) noexcept {
+  // A writer without a credit does not get at a tensor that the application holds.
+  const bool is_free = spec_.flow != Flow::credits ||
+                       released_.all(std::memory_order_acquire) + spec_.depth >= wanted;
+  if (is_free) buffers_.gpu()->begin_early(index, wanted, buffers_.tensor(index, wanted));
 }
 
 Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcept {
@@ -47,12 +57,8 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
     });
   };
   if (local_.require_gdr) return named(staging_refusal());
-  // The progress thread may copy for a stream that waited for an earlier tensor.
-  const auto locked = [this] {
-    return streams_made_ ? std::unique_lock(streams_made_->mutex) : std::unique_lock<std::mutex>();
-  };
   try {
-    const auto lock = locked();
+    const auto lock = lock_copies();
     begin_unstaging(buffer_, wanted);
   } catch (...) {
     return named(caught_status());
@@ -61,7 +67,7 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
   const auto outcome = p2p::wait_for_device(
       local_,
       [&] {
-        const auto lock = locked();
+        const auto lock = lock_copies();
         return buffers_.gpu()->poll(buffer_);
       },
       deadline.resolve(local_.waiter.default_timeout()),
@@ -73,7 +79,7 @@ Status PutOwner::unstage_to_gpu(std::uint64_t wanted, Deadline deadline) noexcep
                          .hint = "wait again: the copy goes on"};
     }));
   if (!outcome->ok()) return named(*outcome);
-  const auto lock = locked();
+  const auto lock = lock_copies();
   row_.gpu_counters().staged_bytes.add(buffers_.tensor_bytes());
   row_.gpu_counters().device_copies.add(1);
   return {};

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/tensor_checks.hpp"
+#include "p2p/slot/attach/grant.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
 
 namespace weft::detail {
@@ -20,9 +21,21 @@ void PutWriter::take_grant(const p2p::AttachedMessage& message, const p2p::Contr
   if (declared.placement == Placement::dynamic)
     lending_ = std::make_unique<p2p::Lending>(local_, declared.depth, message.sequence);
   gathers_ = queues_ = declared.placement == Placement::dynamic;
-  if (!owner_.channel->capabilities().copies) in_flight_.reserve(declared.depth);
   spec_ = declared.slot_spec();
   bytes_ = p2p::payload_bytes(spec_);
+  if (const auto cut = p2p::granted_chunks(message, declared); cut && cut->count > 1) {
+    const bool owner_looks = message.on_gpu != 0;
+    chunks_ = std::make_unique<p2p::ChunkedPuts>(
+        p2p::ChunkedPuts{.cut = *cut,
+                         .words = memory.chunk_words,
+                         .notification_id = message.chunk_id,
+                         .owner_looks = owner_looks,
+                         .values = std::vector(cut->words(), message.chunks_above)});
+    gathers_ = queues_ = owner_looks;
+  }
+  if (!owner_.channel->capabilities().copies)
+    in_flight_.reserve(declared.depth +
+                       (chunks_ ? static_cast<std::uint32_t>(chunks_->cut.count) : 0));
   const bool by_nic = message.on_gpu != 0 && message.gpu_way == p2p::cuda::GpuWay::nic;
   by_nic_.store(by_nic, std::memory_order_relaxed);
   if (message.on_gpu != 0 && !by_nic)
@@ -233,7 +246,7 @@ bool PutWriter::drain() noexcept {
         return true;
       }
       const bool gone = owner_.gone();
-      const bool is_ready = is_due(front);
+      const bool is_ready = is_due(front) && !waits_for_torn_chunks();
       const bool credit = !gone && is_ready && front_has_credit(ticket);
       if (credit && dynamic()) lending_->take_back(credits_.released());
       Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
@@ -254,6 +267,10 @@ bool PutWriter::drain() noexcept {
       if (moving.lent) {
         moving.put_in_flight->tensor = std::move(front.tensor);
         moving.put_in_flight->parts = std::move(front.parts);
+      }
+      if (chunks_) {
+        chunks_->end();
+        if (gpu_sources_) gpu_sources_->drop(ticket);
       }
     }
     front_done_ = 0;

@@ -14,6 +14,7 @@
 #include "p2p/slot/attach/awaited.hpp"
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
+#include "p2p/slot/put/chunked_puts.hpp"
 #include "p2p/slot/put/flow_check.hpp"
 #include "p2p/slot/put/gpu_sources.hpp"
 #include "p2p/slot/put/held_up.hpp"
@@ -158,6 +159,21 @@ class PutWriter final : public RemoteEnd {
   void log_staged(const char* why) noexcept;
   const char* why_staged() const noexcept;
 
+  // The same chunk by chunk.
+  bool goes_in_chunks(const Moving& moving) noexcept;
+  /// Puts what is there of a put's chunks; once all but the last are at the owner, `work` is the
+  /// last. Until then is_staging_ is set, and the same call goes on.
+  Status put_in_chunks(const Moving& moving, p2p::PutWork& work) noexcept;
+  /// How many chunks a GPU has copied; begins that.
+  Status chunks_from_gpu(const Moving& moving, std::size_t& there) noexcept;
+  Status begin_chunks(const Moving& moving) noexcept;
+  /// `whole`: where the put goes.
+  Status put_next_chunk(const Moving& moving, const p2p::PutWork& whole) noexcept;
+  std::shared_ptr<const p2p::OwnedBlock> chunk_stage();
+  void count_chunks(const Moving& moving) noexcept;
+  /// Whether chunks of a put that failed are still on their way to the next buffer.
+  bool waits_for_torn_chunks() noexcept;
+
   // The same without staging, where the owner's buffers are mapped.
   p2p::MappedPuts::Way map_by_gpus(Deadline until);
   p2p::MappedPuts::Way map_by(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
@@ -259,13 +275,17 @@ class PutWriter final : public RemoteEnd {
   p2p::OwnedBlock pack_;                   ///< a packed tensor
   std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
   std::unique_ptr<p2p::GpuSources> gpu_sources_;  ///< made by the first put from a GPU
+  std::unique_ptr<p2p::ChunkedPuts> chunks_;      ///< null: tensors that are staged go whole
   bool is_staging_ = false;  ///< the put that was to move waits for its copy by a GPU
   std::unique_ptr<p2p::MappedPuts> mapped_;  ///< null: the slot lies in host memory
-  const char* not_mapped_because_ = nullptr;
-  const char* not_reached_because_ = nullptr;
+  struct WhyNot {
+    const char* mapped = nullptr;
+    const char* reached = nullptr;
+  };
+  WhyNot why_not_;
   std::uint64_t mark_ = 0;  ///< for the line of the put that a GPU has copied
-  /// Every put is pending first: of a dynamic slot, by copies of a GPU, and once streams are used,
-  /// for which the progress thread looks at the puts that have begun.
+  /// Every put is pending first: of a dynamic slot, by copies of a GPU, in chunks, and once streams
+  /// are used, for which the progress thread looks at the puts that have begun.
   bool queues_ = false;
   bool gathers_ = false;  ///< no tensor goes as it lies: of a dynamic slot, and by copies of a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer

@@ -13,7 +13,9 @@ constexpr std::chrono::seconds kMostWaited{20};
 }  // namespace
 
 PutWriter::Moving PutWriter::start_put(Moving moving, const p2p::PutWork& work) noexcept {
-  const bool packed = work.source != nullptr && work.source == pack_.data();
+  const bool in_chunks = chunks_ && moving.ticket != 0 && chunks_->put.ticket == moving.ticket;
+  const bool packed = in_chunks ? chunks_->put.block != nullptr
+                                : work.source != nullptr && work.source == pack_.data();
   // A request of a dynamic slot ends when the owner has read.
   const bool awaited =
       !dynamic() && (moving.until == Until::delivered || (!work.source_is_free && !packed));
@@ -24,7 +26,12 @@ PutWriter::Moving PutWriter::start_put(Moving moving, const p2p::PutWork& work) 
   }
   moving.put_in_flight = &in_flight_.begin(moving.ticket, work.posted, awaited);
   moving.lent = !work.source_is_free && !packed && !dynamic();
-  if (packed && !work.source_is_free) moving.put_in_flight->packed = std::exchange(pack_, {});
+  if (packed && !work.source_is_free) {
+    if (in_chunks)
+      moving.put_in_flight->block = chunks_->put.block;
+    else
+      moving.put_in_flight->packed = std::exchange(pack_, {});
+  }
   return moving;
 }
 

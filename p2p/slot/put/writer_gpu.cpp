@@ -50,8 +50,8 @@ p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
 }
 
 const char* PutWriter::why_staged() const noexcept {
-  if (not_mapped_because_ != nullptr) return not_mapped_because_;
-  if (not_reached_because_ != nullptr) return not_reached_because_;
+  if (why_not_.mapped != nullptr) return why_not_.mapped;
+  if (why_not_.reached != nullptr) return why_not_.reached;
   if (is_mapped_.load(std::memory_order_relaxed))
     return "the tensor's GPU was not in use yet when the slot was attached to";
   return "the tensor lies on a GPU, and the path reaches host memory alone";
@@ -77,7 +77,7 @@ Status PutWriter::staging_verdict(std::span<const Tensor> parts) noexcept {
     if (part.memory().is_gpu() && part.bytes() != 0 && detail.empty())
       (void)owner_.channel->reaches_gpu(part, &detail);
   if (!detail.empty()) {
-    not_reached_because_ = "the NIC does not reach the memory of the tensor's GPU";
+    why_not_.reached = "the NIC does not reach the memory of the tensor's GPU";
     local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} from a GPU: {}", spec_.name,
                      owner_.rank, detail);
   }
@@ -96,18 +96,23 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
     if (Status status = staging_verdict(parts); !status.ok()) return status;
     log_staged(why_staged());
     const std::size_t bytes = dynamic() ? parts.front().bytes() : bytes_;
-    p2p::OwnedBlock stage = make_stage(bytes);
+    const auto in_chunks = chunks_ ? chunk_stage() : nullptr;
+    p2p::OwnedBlock stage = in_chunks ? p2p::OwnedBlock() : make_stage(bytes);
     // Its copy would have to pin it, or, where the driver refuses that, keeps this thread waiting
     // until the stream has come to the put.
-    const auto pinned = local_.gpus->is_pinned(stage.block().chunk);
+    const auto pinned =
+        local_.gpus->pins().is_pinned((in_chunks ? *in_chunks : stage).block().chunk);
     const bool must_pin = streams_ && !pinned && local_.gpus->any_stream_waits();
     const bool is_early = after != nullptr && !pinned.value_or(false) && !after->poll();
     if (must_pin || is_early) {
-      spare_ = std::move(stage);
+      if (!in_chunks) spare_ = std::move(stage);
       return {};
     }
-    gpu_sources_->begin(ticket, parts, std::move(stage), after);
-    if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
+    if (in_chunks)
+      gpu_sources_->begin_chunks(ticket, parts, in_chunks, chunks_->cut.bytes, after);
+    else
+      gpu_sources_->begin(ticket, parts, std::move(stage), after);
+    if (const std::string why = local_.gpus->pins().take_refusal(); !why.empty())
       local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
                        why);
     return {};

@@ -31,18 +31,19 @@ void PutWriter::map_buffers(Deadline deadline) noexcept {
         });
   if (way.way == GpuWay::mapped) {
     gathers_ = queues_ = true;
+    chunks_ = nullptr;  // the owner expects none
     is_mapped_.store(true, std::memory_order_relaxed);
     return;
   }
-  not_mapped_because_ = p2p::cuda::reason_of(way.way);
+  why_not_.mapped = p2p::cuda::reason_of(way.way);
   {
     // A page that is still being copied is a use of the slot, which ends on another thread: puts
     // may begin under the mutex alone.
     const std::lock_guard lock(pending_.mutex());
-    gathers_ = queues_ = mapped_->is_copying();
+    gathers_ = queues_ = mapped_->is_copying() || chunks_;
   }
   local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are not mapped: {}{}{}",
-                   spec_.name, owner_.rank, not_mapped_because_, way.detail.empty() ? "" : ": ",
+                   spec_.name, owner_.rank, why_not_.mapped, way.detail.empty() ? "" : ": ",
                    way.detail);
 }
 
@@ -57,7 +58,7 @@ p2p::MappedPuts::Way PutWriter::map_by_gpus(Deadline until) {
     else if (!first_refusal)
       first_refusal = std::move(way);
   }
-  if (first_refusal) not_mapped_because_ = p2p::cuda::reason_of(first_refusal->way);
+  if (first_refusal) why_not_.mapped = p2p::cuda::reason_of(first_refusal->way);
   return any ? p2p::MappedPuts::Way{} : *first_refusal;
 }
 
@@ -139,7 +140,7 @@ Status PutWriter::begin_mapped(std::uint64_t ticket, std::span<const Tensor> par
   if (mapped_->has_begun(ticket)) return {};
   try {
     counters_.bytes_copied.add(mapped_->begin(ticket, parts, buffer, after));
-    if (const std::string why = local_.gpus->take_pin_refusal(); !why.empty())
+    if (const std::string why = local_.gpus->pins().take_refusal(); !why.empty())
       local_.log->warn(Subsystem::slot, "copies to and from GPUs keep their callers waiting: {}",
                        why);
     return {};

@@ -47,6 +47,9 @@ Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
                 crowded);
     return request;
   }
+  // Once a put may fail halfway, the next one is to wait for what it has left under way.
+  if (chunks_ && (pending.tensor.memory().is_gpu() || p2p::any_on_gpu(pending.parts)))
+    queues_ = true;
   const std::uint64_t ticket = pending_.add(std::move(pending));
   drain();
   const bool begun = pending_.done(std::memory_order_relaxed) >= ticket;
@@ -82,6 +85,7 @@ void PutWriter::flow_answered(const p2p::FlowAnswerMessage& answer) noexcept {
 void PutWriter::fail_pending(const Status& why) noexcept {
   front_done_ = 0;
   if (gpu_sources_) gpu_sources_->drop_all();
+  if (chunks_) chunks_->drop();
   if (mapped_) {
     mapped_->drop_all();
     local_.want_service();  // until the copies have ended
@@ -159,7 +163,8 @@ Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
 
 Status PutWriter::cancel_locked(std::uint64_t ticket, bool& ended) noexcept {
   const bool is_copied = mapped_ && mapped_->has_begun(ticket);
-  if (is_copied) drain();
+  const auto is_partly_there = [&] { return chunks_ && chunks_->has_begun(ticket); };
+  if (is_copied || is_partly_there()) drain();
   if (pending_.done(std::memory_order_relaxed) >= ticket) {
     if (!dynamic()) in_flight_.poll(*owner_.channel);
     ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
@@ -177,6 +182,12 @@ Status PutWriter::cancel_locked(std::uint64_t ticket, bool& ended) noexcept {
     return failure(Code::bad_argument, "cancel", "a GPU copies the tensor to the owner's",
                    "wait for the request");
   }
+  if (is_partly_there()) {
+    ended = false;
+    return failure(Code::bad_argument, "cancel", "the tensor is on its way",
+                   "wait for the request");
+  }
+  if (chunks_ && chunks_->put.ticket == ticket) chunks_->drop();
   p2p::PendingPut& pending = pending_.at(ticket);
   pending.cancelled = true;
   if (dynamic() && prepared_ == ticket) lending_->forget(target_.index);

@@ -27,6 +27,7 @@ Status PutWriter::gather(Moving moving, p2p::PutWork& work) noexcept {
     if (is_staging_) return {};
     if (mapped_->takes(moving.parts)) return copy_mapped(moving, work);
   }
+  if (chunks_ && goes_in_chunks(moving)) return put_in_chunks(moving, work);
   bool reached = true;
   for (const Tensor& part : moving.parts) reached = reached && reachable(part);
   if (reached || (p2p::any_on_gpu(moving.parts) && reached_by_nic(moving.parts))) {

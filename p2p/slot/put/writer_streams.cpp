@@ -51,11 +51,11 @@ bool PutWriter::prepare_host_tensor(const p2p::cuda::UserStream& user, const Ten
   if (tensor.arena() != arena.get()) return false;
   const auto at = arena->locate(tensor.data(), tensor.extent());
   if (!at || !tensor.dense()) return false;
-  if (!local_.gpus->is_pinned(at->chunk)) {
+  if (!local_.gpus->pins().is_pinned(at->chunk)) {
     p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
     local_.gpus->pin(user.gpu, arena, at->chunk);
   }
-  return local_.gpus->is_pinned(at->chunk).value_or(false);
+  return local_.gpus->pins().is_pinned(at->chunk).value_or(false);
 }
 
 Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) noexcept {

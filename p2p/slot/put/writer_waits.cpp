@@ -54,6 +54,11 @@ p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
     awaited.lack = "its GPU has not copied the tensor to the owner's GPU";
     return awaited;
   }
+  if (chunks_ && chunks_->waits_for_path(ticket)) {
+    awaited.lack = fmt::format("the tensor is still on its way to rank {} (host {})", owner_.rank,
+                               owner_.host());
+    return awaited;
+  }
   if (gpu_sources_ && ticket == pending_.front_ticket() && gpu_sources_->has_begun(ticket)) {
     awaited.lack = "its GPU has not copied the tensor into host memory";
     return awaited;

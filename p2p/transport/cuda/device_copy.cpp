@@ -63,6 +63,24 @@ DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, D
 
 void reap_late_copies() { late_copies().reap(); }
 
+std::optional<Status> DeviceCopy::poll_chunks(std::size_t& there) noexcept {
+  if (!outcome_) {
+    const Gpu& gpu = *copy_->gpu;
+    const ScopedRelaxation relaxed(gpu.driver());
+    for (; copy_->there < copy_->chunks.size(); ++copy_->there) {
+      const DriverStatus status = gpu.driver().query_event(copy_->chunks[copy_->there]);
+      there = copy_->there;
+      if (status == DriverStatus::not_ready) return std::nullopt;
+      if (status != DriverStatus::success)
+        return gpu.outcome(status, copy_->operation, "cuEventQuery");
+    }
+  }
+  there = copy_->there;
+  if (const auto outcome = poll(); !outcome || !outcome->ok()) return outcome;
+  ++there;
+  return outcome_;
+}
+
 std::optional<Status> DeviceCopy::poll() noexcept {
   if (outcome_) return outcome_;
   const Gpu& gpu = *copy_->gpu;

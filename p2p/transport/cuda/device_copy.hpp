@@ -24,13 +24,19 @@ struct CopyUnderWay {
   ~CopyUnderWay() { return_event(); }
 
   void return_event() noexcept {
-    if (event != nullptr && !gpu->forked()) gpu->give_back(event);
+    if (!gpu->forked()) {
+      if (event != nullptr) gpu->give_back(event);
+      for (const Event chunk : chunks) gpu->give_back(chunk);
+    }
     event = nullptr;
+    chunks.clear();
   }
 
   const char* operation;  ///< for errors
   std::shared_ptr<Gpu> gpu;
   Event event;                           ///< recorded behind it
+  std::vector<Event> chunks{};           ///< behind each chunk of it but the last
+  std::size_t there = 0;                 ///< chunks that have ended
   std::vector<Tensor> tensors{};         ///< its ends
   OwnedBlock block{};                    ///< its host memory, or
   std::shared_ptr<const void> memory{};  ///< what keeps that
@@ -56,6 +62,8 @@ class DeviceCopy {
 
   /// How it ended; nullopt while it is under way. Requires that it has begun.
   std::optional<Status> poll() noexcept;
+  /// The same for a copy in chunks, and how many of them have ended.
+  std::optional<Status> poll_chunks(std::size_t& there) noexcept;
   /// The host memory of a copy that has ended.
   OwnedBlock take_block() noexcept { return std::move(copy_->block); }
 

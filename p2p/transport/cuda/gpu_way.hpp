@@ -22,6 +22,7 @@ enum class GpuWay : std::uint32_t {
   copy_failed,     ///< the page could not be copied
   nic,             ///< the NICs of both ends read and write the GPU's memory
   nic_refused,     ///< the owner's NIC does not reach its GPU's memory
+  still_copying,   ///< an earlier writer's tensor is still being copied to the owner's GPU
 };
 
 /// As a report's reason, which has the word GPU in it; nullptr for numbers that are none.
@@ -57,6 +58,8 @@ constexpr const char* reason_of(GpuWay way) noexcept {
       return "the NIC reaches the GPU's memory";
     case GpuWay::nic_refused:
       return "the owner's NIC does not reach its GPU's memory (see the owner's log)";
+    case GpuWay::still_copying:
+      return "the owner's GPU was still copying an earlier writer's tensor";
   }
   return nullptr;
 }

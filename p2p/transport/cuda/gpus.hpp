@@ -63,8 +63,11 @@ class Gpus {
   /// Pins a chunk for copies, ahead of them. Requires that no stream waits. Throws Error.
   void pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk);
-  /// Whether it is pinned, or the driver has refused that; nullopt: it was not asked yet.
-  std::optional<bool> is_pinned(std::uint32_t chunk) const { return pins_->is_pinned(chunk); }
+  /// All chunks that are.
+  PinnedChunks& pins() noexcept { return *pins_; }
+
+  /// Whether this rank uses GPUs so far.
+  bool is_used() const noexcept { return in_use_.load(std::memory_order_relaxed); }
 
   /// The memory with its GPU's number, which a slot's buffers lie in. Throws as arena().
   Memory resolve(const char* operation, Memory memory);
@@ -76,14 +79,19 @@ class Gpus {
   /// parts on a GPU are ready. Throws Error.
   DeviceCopy stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block,
                    const StreamPoint* after = nullptr);
-  /// Begins to copy a dense tensor on a GPU to `offset` in such a block, and holds both. Throws
-  /// Error.
-  DeviceCopy stage(const char* operation, const Tensor& from,
-                   std::shared_ptr<const OwnedBlock> block, std::size_t offset);
+  /// The same to `offset` in such a block that is shared. `chunk`: bytes of the chunks of which
+  /// DeviceCopy::poll_chunks() tells; 0: it has none.
+  DeviceCopy stage(const char* operation, std::span<const Tensor> parts,
+                   std::shared_ptr<const OwnedBlock> block, std::size_t offset,
+                   std::size_t chunk = 0, const StreamPoint* after = nullptr);
+  struct Range {
+    std::size_t first = 0;
+    std::size_t bytes = 0;  ///< 0: all
+  };
   /// Begins to copy from `offset` in such a block to a dense tensor on a GPU, and holds both.
-  /// Throws Error.
+  /// `range`: of the tensor's bytes, both there and behind `offset`. Throws Error.
   DeviceCopy unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
-                     std::size_t offset, const Tensor& to);
+                     std::size_t offset, const Tensor& to, Range range);
   /// Begins to copy between a dense tensor on a GPU and one in `arena`, host memory. Throws Error.
   DeviceCopy copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
                          const Tensor& from, const Tensor& to);
@@ -109,9 +117,6 @@ class Gpus {
   /// The one that a range lies in.
   std::optional<GpuChunk> chunk_at(const std::byte* data, std::size_t bytes) const;
 
-  /// Why the driver pinned no memory for such copies; empty: it did, or that was told before.
-  std::string take_pin_refusal() { return pins_->take_refusal(); }
-
   /// Reports of the arenas of GPUs that hold tensors.
   std::vector<ArenaReport> reports() const;
 
@@ -124,9 +129,9 @@ class Gpus {
   int own_gpu(const char* operation);
   /// The GPU whose context the copy takes.
   std::shared_ptr<Gpu> gpu_of_copy(const Tensor& from, const Tensor& to, Stream stream);
-  /// A copy between a tensor on a GPU and host memory that several copies share.
-  DeviceCopy copy_held(const char* operation, const Tensor& on_gpu,
-                       std::shared_ptr<const OwnedBlock> block, std::size_t offset, bool outwards);
+  /// Begins to copy the elements of `parts` to `to`, in `copy`'s memory. `chunk`: 0, or its bytes.
+  static DeviceCopy copy_to_host(std::unique_ptr<CopyUnderWay> copy, std::span<const Tensor> parts,
+                                 std::byte* to, std::size_t chunk, const StreamPoint* after);
 
   const GpuWish wish_;
   const std::shared_ptr<SegmentMapper> mapper_;

@@ -1,6 +1,7 @@
 // Copies by which tensors on a GPU go through host memory.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -50,6 +51,57 @@ void Gpus::check_parts(const char* operation, std::span<const Tensor> parts) {
   }
 }
 
+DeviceCopy Gpus::copy_to_host(std::unique_ptr<CopyUnderWay> copy, std::span<const Tensor> parts,
+                              std::byte* to, std::size_t chunk, const StreamPoint* after) {
+  Gpu& gpu = *copy->gpu;
+  const StreamHandle stream =
+      after == nullptr ? gpu.stream_to_host() : after->hold(copy->gpu, copy->operation);
+  std::size_t left = 0;
+  for (const Tensor& part : parts) left += part.bytes();
+  std::size_t until_mark = chunk == 0 || chunk >= left ? left + 1 : chunk;
+  DriverStatus status = DriverStatus::success;
+  std::size_t begun = 0;
+  // As far as the end of a chunk, at most.
+  const auto next = [&](std::size_t bytes) { return std::min(bytes, until_mark); };
+  const auto pass = [&](std::size_t bytes) {
+    to += bytes;
+    left -= bytes;
+    until_mark -= bytes;
+    if (until_mark != 0) return;
+    until_mark = chunk < left ? chunk : left + 1;
+    if (status == DriverStatus::success)
+      status = gpu.driver().record_event(copy->chunks[copy->there++], stream);
+  };
+  for (std::size_t at = chunk; chunk != 0 && at < left; at += chunk)
+    copy->chunks.push_back(gpu.take_event());
+  for (const Tensor& part : parts) {
+    if (part.memory().is_gpu()) {
+      for (std::size_t done = 0; done < part.bytes();) {
+        const std::size_t bytes = next(part.bytes() - done);
+        if (status == DriverStatus::success) {
+          status = gpu.driver().copy(reinterpret_cast<DevicePointer>(to), address_of(part) + done,
+                                     bytes, stream);
+          if (status == DriverStatus::success) ++begun;
+        }
+        done += bytes;
+        pass(bytes);
+      }
+      continue;
+    }
+    for_each_run(part, [&](const std::byte* from, std::size_t bytes) {
+      while (bytes != 0) {
+        const std::size_t some = next(bytes);
+        std::memcpy(to, from, some);
+        from += some;
+        bytes -= some;
+        pass(some);
+      }
+    });
+  }
+  copy->there = 0;
+  return begun_copy(std::move(copy), stream, status, begun);
+}
+
 DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, OwnedBlock block,
                        const StreamPoint* after) {
   reap_late_copies();
@@ -65,27 +117,28 @@ DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts, Own
   copy->pinned_by = pins_;
   copy->tensors.assign(parts.begin(), parts.end());
   copy->block = std::move(block);
-  const StreamHandle stream =
-      after == nullptr ? chosen->stream_to_host() : after->hold(chosen, operation);
-  std::byte* to = copy->block.data();
-  DriverStatus status = DriverStatus::success;
-  std::size_t begun = 0;
-  for (const Tensor& part : parts) {
-    if (part.memory().is_gpu()) {
-      if (status == DriverStatus::success && part.bytes() != 0) {
-        status = chosen->driver().copy(reinterpret_cast<DevicePointer>(to), address_of(part),
-                                       part.bytes(), stream);
-        if (status == DriverStatus::success) ++begun;
-      }
-      to += part.bytes();
-      continue;
-    }
-    for_each_run(part, [&to](const std::byte* from, std::size_t bytes) {
-      std::memcpy(to, from, bytes);
-      to += bytes;
-    });
+  std::byte* const to = copy->block.data();
+  return copy_to_host(std::move(copy), parts, to, 0, after);
+}
+
+DeviceCopy Gpus::stage(const char* operation, std::span<const Tensor> parts,
+                       std::shared_ptr<const OwnedBlock> block, std::size_t offset,
+                       std::size_t chunk, const StreamPoint* after) {
+  reap_late_copies();
+  std::shared_ptr<Gpu> chosen;
+  {
+    const std::lock_guard lock(mutex_);
+    chosen = gpu(operation, gpu_memory_of(parts));
   }
-  return begun_copy(std::move(copy), stream, status, begun);
+  const Gpu::Current current(*chosen);
+  const ScopedRelaxation relaxed(chosen->driver());
+  pin_chunk(chosen, block->arena(), block->block().chunk);
+  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors.assign(parts.begin(), parts.end());
+  std::byte* const to = block->data() + offset;
+  copy->memory = std::move(block);
+  return copy_to_host(std::move(copy), parts, to, chunk, after);
 }
 
 DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts, const Tensor& to,
@@ -136,38 +189,26 @@ DeviceCopy Gpus::copy_parts(const char* operation, std::span<const Tensor> parts
   return begun_copy(std::move(copy), stream, status, begun);
 }
 
-DeviceCopy Gpus::stage(const char* operation, const Tensor& from,
-                       std::shared_ptr<const OwnedBlock> block, std::size_t offset) {
-  return copy_held(operation, from, std::move(block), offset, true);
-}
-
 DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
-                         std::size_t offset, const Tensor& to) {
-  return copy_held(operation, to, std::move(block), offset, false);
-}
-
-DeviceCopy Gpus::copy_held(const char* operation, const Tensor& on_gpu,
-                           std::shared_ptr<const OwnedBlock> block, std::size_t offset,
-                           bool outwards) {
+                         std::size_t offset, const Tensor& to, Range range) {
   reap_late_copies();
   std::shared_ptr<Gpu> chosen;
   {
     const std::lock_guard lock(mutex_);
-    chosen = gpu(operation, on_gpu.memory());
+    chosen = gpu(operation, to.memory());
   }
   const Gpu::Current current(*chosen);
   const ScopedRelaxation relaxed(chosen->driver());
   pin_chunk(chosen, block->arena(), block->block().chunk);
   auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
   copy->pinned_by = pins_;
-  copy->tensors = {on_gpu};
-  const auto there = address_of(on_gpu);
-  const auto here = reinterpret_cast<DevicePointer>(block->data() + offset);
+  copy->tensors = {to};
+  const auto from = reinterpret_cast<DevicePointer>(block->data() + offset + range.first);
   copy->memory = std::move(block);
-  const auto stream = outwards ? chosen->stream_to_host() : chosen->stream();
-  const DriverStatus status = chosen->driver().copy(
-      outwards ? here : there, outwards ? there : here, on_gpu.bytes(), stream);
-  return begun_copy(std::move(copy), stream, status);
+  const std::size_t bytes = range.bytes == 0 ? to.bytes() - range.first : range.bytes;
+  const DriverStatus status =
+      chosen->driver().copy(address_of(to) + range.first, from, bytes, chosen->stream());
+  return begun_copy(std::move(copy), chosen->stream(), status);
 }
 
 DeviceCopy Gpus::copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,

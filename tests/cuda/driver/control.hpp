@@ -138,6 +138,11 @@ class Control {
   /// Runs up to `most` operations that could run, drawn by the seed, and returns their number. For
   /// streams without a pace of their own.
   virtual int step(int most) = 0;
+
+  /// The time of lazy streams. While it is stopped, questions move no stream on, and tick() alone
+  /// passes: each stream does all that takes no time, and copies that many bytes at most.
+  virtual void stop_clock(bool on) = 0;
+  virtual void tick(std::size_t bytes) = 0;
 };
 
 /// The control of the stand-in that is loaded as libcuda.so.1; null: another driver, or none.

@@ -205,6 +205,14 @@ class MachineControl final : public Control {
     Lock lock(machine().mutex);
     return stand_in::step(lock, most);
   }
+  void stop_clock(bool on) override {
+    const Lock lock(machine().mutex);
+    machine().clock_stands = on;
+  }
+  void tick(std::size_t bytes) override {
+    Lock lock(machine().mutex);
+    stand_in::tick(lock, bytes);
+  }
 };
 
 }  // namespace

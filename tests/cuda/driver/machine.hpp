@@ -129,6 +129,7 @@ class Machine {
   std::map<std::string, Twin> twins;
   std::map<const void*, std::string> objects;  ///< what is live, for leftovers()
   std::mt19937_64 random;
+  bool clock_stands = false;  ///< Control::stop_clock()
 };
 
 /// Never destroyed: threads may end after the main one.

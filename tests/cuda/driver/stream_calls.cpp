@@ -189,15 +189,18 @@ DriverStatus cuMemcpyAsync(DevicePointer to, DevicePointer from, std::size_t byt
   Target target{to, bytes, stream->device, Reach::read_write};
   for (Target* end : {&source, &target})
     if (const auto status = end->check(); status != kOk) return status;
-  Operation copy{.kind = "copy", .run = [source, target] {
-                   const Reached read = source.now();
-                   const Reached write = target.now();
-                   if (read.status != kOk) return read.status;
-                   if (write.status != kOk) return write.status;
-                   if (!is_lost(write, target.device))
-                     std::memmove(write.data, read.data, target.bytes);
-                   return kOk;
-                 }};
+  Operation copy{.kind = "copy",
+                 .run =
+                     [source, target] {
+                       const Reached read = source.now();
+                       const Reached write = target.now();
+                       if (read.status != kOk) return read.status;
+                       if (write.status != kOk) return write.status;
+                       if (!is_lost(write, target.device))
+                         std::memmove(write.data, read.data, target.bytes);
+                       return kOk;
+                     },
+                 .bytes = bytes};
   // Memory that is not pinned goes through the driver's own, while the caller waits.
   const bool waits = (!source.was_gpu && !source.pinned) || (!target.was_gpu && !target.pinned);
   const bool is_captured = stream->capture != nullptr;

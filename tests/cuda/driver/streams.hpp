@@ -28,6 +28,7 @@ struct Operation {
   /// A wait on a word: the operation's turn comes when this is true. Without the lock.
   std::function<bool()> ready{};
   std::vector<CompletionPtr> after{};
+  std::size_t bytes = 0;  ///< of a copy, those that are still to be copied
   CompletionPtr done = std::make_shared<Completion>();
 };
 
@@ -62,6 +63,8 @@ void wait_for(Lock& lock, const CompletionPtr& completion);
 bool query(Lock& lock, const CompletionPtr& completion);
 /// Runs up to `most` operations that could run.
 int step(Lock& lock, int most);
+/// Runs what each stream does while it copies `bytes` bytes.
+void tick(Lock& lock, std::size_t bytes);
 /// The kind of an operation that waits on a word which isn't set, or null.
 bool a_stream_waits_on_a_word();
 

@@ -95,8 +95,13 @@ inline p2p::verbs::fake::NetworkOptions with_gpus(std::uint64_t seed = 1) {
 #endif
 
 /// Runs `body` as both ranks.
-inline void run_over(Over fabric, const std::function<void(World&)>& body, std::uint64_t seed = 1) {
-  const Config config = settings().with(Setting::log, "off");
+inline void run_over(Over fabric, const std::function<void(World&)>& body, std::uint64_t seed = 1,
+                     const std::vector<std::pair<Setting, std::string>>& also = {}) {
+  const auto with_all = [&](Config config) {
+    for (const auto& [setting, value] : also) config = config.with(setting, value);
+    return config;
+  };
+  const Config config = with_all(settings().with(Setting::log, "off"));
   switch (fabric) {
     case Over::shm:
     case Over::tcp:
@@ -122,7 +127,7 @@ inline void run_over(Over fabric, const std::function<void(World&)>& body, std::
     case Over::simulation:
 #if defined(WEFT_TEST_SIMULATION)
       run_simulated(2, body, {.seed = seed, .faults = kHarmlessFaults},
-                    simulated_settings().with(Setting::arena_chunk, "2m"));
+                    with_all(simulated_settings().with(Setting::arena_chunk, "2m")));
 #endif
       return;
   }

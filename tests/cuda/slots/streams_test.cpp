@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kCount = 1000;
+constexpr std::size_t kCount = 3000;
 constexpr std::size_t kTurns = 6;
 
 SlotSpec spec_on(Memory memory, std::uint32_t depth = 2) {
@@ -20,7 +20,9 @@ class Streams : public OnStandInStreams {
  protected:
   /// Rank 1's stream fills a tensor on its GPU again and again and puts it; rank 0's stream reads
   /// what comes. Neither thread waits. Returns the elements that rank 0 has read.
-  static std::vector<std::vector<float>> exchange(Over fabric, std::uint64_t seed = 1) {
+  /// `chunk`: WEFT_GPU_STAGING.
+  static std::vector<std::vector<float>> exchange(Over fabric, std::uint64_t seed = 1,
+                                                  const std::string& chunk = "1m") {
     std::vector<std::vector<float>> seen;
     const auto body = [&](World& world) {
       if (world.rank() == 0) {
@@ -58,7 +60,7 @@ class Streams : public OnStandInStreams {
       }
       meet(world);
     };
-    run_over(fabric, body, seed);
+    run_over(fabric, body, seed, {{Setting::gpu_staging, chunk}});
     return seen;
   }
   static std::vector<std::vector<float>> expected() {
@@ -68,6 +70,16 @@ class Streams : public OnStandInStreams {
     return all;
   }
 };
+
+TEST_F(Streams, OrderPutsAndArrivalsInChunks) {
+  for (const Over fabric : all_fabrics()) {
+    if (fabric == Over::simulation || moves_by_nic(fabric)) continue;
+    SCOPED_TRACE(name_of(fabric));
+    ASSERT_EQ(control()->restart(without_exports(options_for(fabric))), std::vector<std::string>{});
+    EXPECT_EQ(exchange(fabric, 1, "4k"), expected());
+    EXPECT_EQ(control()->complaints(), std::vector<std::string>{});
+  }
+}
 
 TEST_F(Streams, OrderPutsAndArrivalsOverEveryFabric) {
   for (const Over fabric : all_fabrics()) {

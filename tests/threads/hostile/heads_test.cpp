@@ -87,6 +87,39 @@ TEST(AGrantOfASlot, IsOfMemoryThatAWriterMayWrite) {
   EXPECT_FALSE(makes_sense(message, spec));
 }
 
+TEST(AGrantOfASlot, HasAWordForEachChunkButTheLast) {
+  const SlotSpec spec{.name = "s", .shape = {4000}, .depth = 2};  // 16000 bytes
+  const auto granted = [&] {
+    AttachedMessage message = granted_for(spec);
+    message.stride = 16000;
+    message.buffers.bytes = 32000;
+    message.chunk_bytes = 4096;
+    message.chunk_words = {0, 0, 3 * sizeof(std::uint64_t)};
+    return message;
+  };
+  AttachedMessage message = granted();
+  ASSERT_TRUE(granted_chunks(message, spec));
+  EXPECT_EQ(granted_chunks(message, spec)->count, 4U);
+  message.on_gpu = 1;
+  EXPECT_FALSE(granted_chunks(message, spec)) << "words for one buffer of two";
+  message.chunk_words.bytes *= 2;
+  EXPECT_TRUE(granted_chunks(message, spec));
+  for (const std::uint64_t bytes : {1UL, 100UL, 4097UL, 16000UL, ~0UL}) {
+    message = granted();
+    message.chunk_bytes = bytes;
+    EXPECT_FALSE(granted_chunks(message, spec)) << bytes;
+  }
+  message = granted();
+  message.chunk_words.chunk = static_cast<std::uint32_t>(ArenaSort::data) << 24;
+  EXPECT_FALSE(granted_chunks(message, spec));
+  message = granted();
+  message.chunk_words.offset = 4;
+  EXPECT_FALSE(granted_chunks(message, spec));
+  message = granted();
+  message.chunks_above = ~std::uint64_t{0};
+  EXPECT_FALSE(granted_chunks(message, spec));
+}
+
 TEST(AGrantOfAPublishedSlot, IsOfWholeLinesThatItsOwnerAloneWrites) {
   const PublishedSpec spec{.name = "s", .shape = {1000}, .depth = 2};
   AttachedMessage message = granted_for(spec);
