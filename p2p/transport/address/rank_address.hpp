@@ -66,7 +66,7 @@ using JobSecret = std::array<std::byte, 32>;
 /// Its size is constant, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 15;
+  static constexpr std::uint32_t kVersion = 16;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
