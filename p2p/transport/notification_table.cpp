@@ -61,8 +61,8 @@ std::uint32_t NotificationTable::take_run(std::uint32_t count) {
     throw Error(ErrorDetail{
         .code = Code::exhausted,
         .operation = "attach",
-        .message = fmt::format("one peer puts into {} slots here already, {} more are too many",
-                               first, count),
+        .message = fmt::format("one peer's puts set {} words here already, {} more are too many",
+                               used_, count),
         .hint = "close slots that are not needed, or move several tensors by one slot"});
   words_.resize(first + count);
   return first;
@@ -71,6 +71,10 @@ std::uint32_t NotificationTable::take_run(std::uint32_t count) {
 std::uint32_t NotificationTable::add(const ExpectedWords& words) {
   const Change change(*this);
   const std::uint32_t count = words.in_turn ? 1 : words.count;
+  if (words.may_lack && count > options_.most / 2 - std::min(options_.most / 2, used_))
+    throw Error(ErrorDetail{.code = Code::exhausted,
+                            .operation = "attach",
+                            .message = "half of a peer's words are in use"});
   const std::uint32_t first = take_run(count);
   for (std::uint32_t i = 0; i < count; ++i)
     words_[first + i] = {.place = words.words + std::size_t{i} * words.stride,
@@ -82,6 +86,7 @@ std::uint32_t NotificationTable::add(const ExpectedWords& words) {
                          .gpu_flushes = words.gpu_flushes};
   if (words.gpu_flushes != nullptr) gpu_words_.fetch_add(count, std::memory_order_release);
   runs_.emplace(first, count);
+  used_ += count;
   return options_.first + first;
 }
 
@@ -90,6 +95,7 @@ void NotificationTable::remove(std::uint32_t index) noexcept {
   const std::uint32_t first = index - options_.first;
   const auto run = runs_.find(first);
   if (run == runs_.end()) return;
+  used_ -= run->second;
   if (words_[first].gpu_flushes != nullptr)
     gpu_words_.fetch_sub(run->second, std::memory_order_release);
   for (std::uint32_t i = 0; i < run->second; ++i) words_[first + i] = {};

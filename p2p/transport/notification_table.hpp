@@ -25,6 +25,8 @@ struct ExpectedWords {
   /// each word is set for itself, to rising values.
   bool in_turn = false;
   std::uint64_t last = 0;
+  /// The peer can do without these words: they leave half of its table to those that it needs.
+  bool may_lack = false;
   /// In turn, but some puts set words behind their tensors: then each value is one of the 4096
   /// above this one.
   const std::atomic<std::uint64_t>* passed = nullptr;
@@ -70,7 +72,8 @@ class NotificationTable {
   NotificationTable() : NotificationTable(Options{}) {}
   explicit NotificationTable(Options options) noexcept : options_(options) {}
 
-  /// The index of the first of the words. Throws Error(exhausted).
+  /// The index of the first of the words. Throws Error(exhausted): too many are expected, or, for
+  /// words that the peer can do without, more than half as many as may be.
   std::uint32_t add(const ExpectedWords& words);
   void remove(std::uint32_t index) noexcept;
   /// A put that sets this word may write there; a word that is not set in turn has one place at a
@@ -125,6 +128,7 @@ class NotificationTable {
   QuickUse arriving_;                        ///< with Options::one_at_a_time
   mutable std::mutex mutex_;
   std::vector<Word> words_;
+  std::uint32_t used_ = 0;                       ///< indexes, in all
   std::map<std::uint32_t, std::uint32_t> runs_;  ///< in use: count by first index
   std::map<std::uint32_t, std::uint32_t> free_;  ///< below words_.size(): count by first index
 };

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 
 #include "p2p/transport/notification_table.hpp"
+#include "weft/error.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -93,6 +95,30 @@ TEST(NotificationTable, ForgetsAndUsesIndexesAgain) {
   ExpectedWords eight = four;
   eight.count = 8;
   EXPECT_EQ(table.add(eight), a);  // both together
+}
+
+TEST(NotificationTable, KeepsHalfOfItselfForWordsThatAPeerCantDoWithout) {
+  Words words{};
+  NotificationTable table({.most = 16});
+  ExpectedWords four = in_turn(words);
+  four.in_turn = false;
+  ExpectedWords spare = four;
+  spare.may_lack = true;
+  const std::uint32_t first = table.add(spare);
+  (void)table.add(spare);
+  EXPECT_THROW((void)table.add(spare), Error);
+  (void)table.add(four);
+  (void)table.add(four);
+  try {
+    (void)table.add(four);
+    FAIL() << "there are 16 words";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("16 words here already, 4 more"), std::string::npos)
+        << error.what();
+  }
+  table.remove(first);
+  EXPECT_THROW((void)table.add(spare), Error) << "12 are in use";
+  EXPECT_EQ(table.add(four), first);
 }
 
 }  // namespace
