@@ -72,6 +72,7 @@ DeviceCopy Gpus::copy_to_host(std::unique_ptr<CopyUnderWay> copy, std::span<cons
     if (status == DriverStatus::success)
       status = gpu.driver().record_event(copy->chunks[copy->there++], stream);
   };
+  if (chunk != 0 && left != 0) copy->chunks.reserve((left - 1) / chunk);
   for (std::size_t at = chunk; chunk != 0 && at < left; at += chunk)
     copy->chunks.push_back(gpu.take_event());
   for (const Tensor& part : parts) {
