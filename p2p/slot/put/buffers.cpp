@@ -13,9 +13,6 @@ std::size_t stride_for(std::size_t bytes, std::uint32_t depth, const Tensor& mem
   return Heap::rounded(tails ? bytes_with_tail(bytes) : bytes);
 }
 
-/// No writer puts as many chunks.
-constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 62;
-
 MemoryRef ref_of(const OwnedBlock& owned) noexcept {
   const Block& block = owned.block();
   return {block.chunk, block.offset, block.bytes};
@@ -96,17 +93,19 @@ void PutBuffers::grant_chunks(Mesh& mesh, Peer& peer, const AttachMessage& asked
                                       gpu_ ? spec_.depth : 1);
     if (cut.count == 1) return;
     try {
-      chunk_words_ = std::make_unique<ChunkWords>(local_, cut);
+      auto words = std::make_unique<ChunkWords>(local_.control, cut);
+      if (gpu_) gpu_->prepare_chunks(*words);
+      chunk_words_ = std::move(words);
     } catch (...) {
       return;  // tensors go whole
     }
   }
-  const std::uint64_t above = chunk_words_->begin_writer();
+  const std::optional<std::uint64_t> above = chunk_words_->begin_writer();
   const MemoryRef ref = chunk_words_->ref();
-  if (above > kMostChunks || !mesh.share(peer, ref.chunk)) return;
+  if (!above || !mesh.share(peer, ref.chunk)) return;
   granted.chunk_words = ref;
   granted.chunk_bytes = chunk_words_->cut().bytes;
-  granted.chunks_above = above;
+  granted.chunks_above = *above;
 }
 
 void PutBuffers::make_tails() {

@@ -5,11 +5,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
+#include <optional>
 
 #include "p2p/memory/arena.hpp"
 #include "p2p/slot/attach/staged_chunks.hpp"
-#include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/put_work.hpp"
 
 namespace weft::p2p {
@@ -18,9 +19,12 @@ namespace weft::p2p {
 /// progress thread's.
 class ChunkWords {
  public:
-  /// Throws Error(exhausted).
-  ChunkWords(LocalRank& local, const StagedChunks& cut)
-      : cut_(cut), block_(local.control, cut.words() * sizeof(Word)) {
+  /// No writer puts as many chunks.
+  static constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 62;
+
+  /// `control`: the rank's arena for them. Throws Error(exhausted).
+  ChunkWords(const std::shared_ptr<Arena>& control, const StagedChunks& cut)
+      : cut_(cut), block_(control, cut.words() * sizeof(Word)) {
     for (std::size_t i = 0; i < cut_.words(); ++i) new (&word(i)) Word(0);
   }
 
@@ -34,11 +38,12 @@ class ChunkWords {
     return word(cut_.word(buffer, chunk)).load(std::memory_order_acquire);
   }
   /// Gives all words one number above all that they had, and returns it. A new writer's are above
-  /// that.
-  std::uint64_t begin_writer() noexcept {
+  /// that. nullopt: an earlier writer has set a number that none comes to, and there is none above.
+  std::optional<std::uint64_t> begin_writer() noexcept {
     std::uint64_t highest = 0;
     for (std::size_t i = 0; i < cut_.words(); ++i)
       highest = std::max(highest, word(i).load(std::memory_order_acquire));
+    if (highest >= kMostChunks) return std::nullopt;
     for (std::size_t i = 0; i < cut_.words(); ++i)
       word(i).store(highest + 1, std::memory_order_release);
     return highest + 1;

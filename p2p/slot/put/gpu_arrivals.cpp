@@ -27,15 +27,23 @@ bool GpuArrivals::came_by_nic(std::uint64_t sequence) const noexcept {
   return false;
 }
 
-void GpuArrivals::expect_chunks(const ChunkWords& words, std::uint64_t above) noexcept {
+void GpuArrivals::prepare_chunks(const ChunkWords& words) {
+  std::vector<std::vector<Chunk>> made(copies_.size());
+  for (auto& chunks : made) chunks.resize(words.cut().words_per_row());
   const std::lock_guard lock(copies_mutex_);
   words_ = &words;
-  for (Copy& copy : copies_)
-    if (copy.chunks.empty()) copy.chunks.resize(words.cut().words_per_row());
+  for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].chunks = std::move(made[i]);
+}
+
+void GpuArrivals::expect_chunks(std::uint64_t above) noexcept {
+  const std::lock_guard lock(copies_mutex_);
+  // A writer may have set any numbers: nothing that they say holds for the next one.
+  for (Copy& copy : copies_) copy.early = 0;
   chunks_above_.store(above, std::memory_order_release);
 }
 
 void GpuArrivals::expect_no_chunks() noexcept {
+  const std::lock_guard lock(copies_mutex_);
   chunks_above_.store(kNoChunks, std::memory_order_release);
 }
 
@@ -51,14 +59,15 @@ bool GpuArrivals::is_copying() noexcept {
 
 void GpuArrivals::begin_early(std::uint64_t index, std::uint64_t sequence,
                               const Tensor& to) noexcept {
+  if (!expects_chunks()) return;
+  const std::lock_guard lock(copies_mutex_);
   const std::uint64_t above = chunks_above_.load(std::memory_order_acquire);
   if (above == kNoChunks) return;
-  const std::lock_guard lock(copies_mutex_);
   Copy& copy = copies_[index];
   if (copy.early != sequence) {
     copy.early = sequence;
     copy.next = 0;
-    for (Chunk& chunk : copy.chunks) chunk.has_begun = false;
+    for (Chunk& chunk : copy.chunks) chunk.counts = false;
   }
   const StagedChunks& cut = words_->cut();
   for (; copy.next < copy.chunks.size(); ++copy.next) {
@@ -67,12 +76,13 @@ void GpuArrivals::begin_early(std::uint64_t index, std::uint64_t sequence,
     if (word <= above || word == chunk.word) return;
     chunk.word = word;
     chunk.copy = {};
+    chunk.counts = chunk.has_begun = false;  // as it stays if the copy does not begin
     try {
       chunk.copy = local_.gpus->unstage("wait", stage_, index * stride_, to,
                                         {cut.offset(copy.next), cut.bytes_of(copy.next)});
-      chunk.has_begun = true;
+      chunk.counts = chunk.has_begun = true;
     } catch (...) {
-      chunk.has_begun = false;  // it is copied with what is left
+      // It is copied with what is left.
     }
   }
 }
@@ -83,7 +93,7 @@ std::size_t GpuArrivals::good_chunks(std::uint64_t index, std::uint64_t sequence
   if (above == kNoChunks || copy.early != sequence) return 0;
   std::size_t good = 0;
   // A chunk that was put again after its copy had begun has another number.
-  while (good < copy.next && copy.chunks[good].has_begun && copy.chunks[good].word > above &&
+  while (good < copy.next && copy.chunks[good].counts && copy.chunks[good].word > above &&
          copy.chunks[good].word == words_->at(index, good))
     ++good;
   return good;
@@ -107,7 +117,7 @@ void GpuArrivals::begin(std::uint64_t index, std::uint64_t sequence, const Tenso
     chunk.word = words_->at(index, i);
     if (i < good) continue;
     chunk.copy = {};
-    chunk.has_begun = false;
+    chunk.counts = chunk.has_begun = false;
   }
 }
 

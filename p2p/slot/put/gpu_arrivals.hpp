@@ -40,9 +40,14 @@ class GpuArrivals {
   /// Whether that tensor came so.
   bool came_by_nic(std::uint64_t sequence) const noexcept;
 
-  /// Progress thread: the writer puts tensors in chunks, and sets these words above `above` then.
-  void expect_chunks(const ChunkWords& words, std::uint64_t above) noexcept;
-  /// The writer does not, or is none any more.
+  // The progress thread.
+  /// Makes room to follow the chunks of these words, once. They must outlive it. Throws
+  /// std::bad_alloc, and then has none.
+  void prepare_chunks(const ChunkWords& words);
+  /// A new writer puts tensors in chunks, and sets the words above `above` then. Requires that they
+  /// are prepared.
+  void expect_chunks(std::uint64_t above) noexcept;
+  /// The writer does not, or is none any more: from now on no copy begins before a tensor is there.
   void expect_no_chunks() noexcept;
   bool expects_chunks() const noexcept {
     return chunks_above_.load(std::memory_order_relaxed) != kNoChunks;
@@ -63,7 +68,8 @@ class GpuArrivals {
  private:
   struct Chunk {
     std::uint64_t word = 0;  ///< the last number that was acted upon
-    bool has_begun = false;  ///< the copy, by that number
+    bool counts = false;     ///< it was copied by that number, for the tensor that is awaited
+    bool has_begun = false;  ///< the copy, for any tensor
     cuda::DeviceCopy copy{};
   };
   struct Copy {
@@ -83,7 +89,7 @@ class GpuArrivals {
   std::mutex copies_mutex_;
   std::vector<Copy> copies_;  ///< by buffer
   const ChunkWords* words_ = nullptr;
-  std::atomic<std::uint64_t> chunks_above_{kNoChunks};  ///< once words_ is set
+  std::atomic<std::uint64_t> chunks_above_{kNoChunks};  ///< changes under the mutex
   struct Writer {
     std::uint64_t after = 0;
     bool by_nic = false;

@@ -14,6 +14,8 @@ using p2p::AttachMessage;
 
 Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMessage& granted) {
   if (Status status = writer_taken(peer); !status.ok()) return status;
+  // Words are given new numbers, and the way to the GPU depends on what it still copies.
+  if (buffers_.gpu() != nullptr) buffers_.gpu()->expect_no_chunks();
   // First what may fail for want of memory.
   prepare_stage(peer);
   if (notify_ != p2p::Notify::always) buffers_.grant_tails(peer, asked, granted);
@@ -101,7 +103,6 @@ void PutOwner::expect_puts(Attachment& attachment, AttachedMessage& granted) {
 }
 
 void PutOwner::expect_chunks(Attachment& attachment, AttachedMessage& granted) noexcept {
-  if (buffers_.gpu() != nullptr) buffers_.gpu()->expect_no_chunks();
   if (granted.chunk_bytes == 0) return;
   const p2p::ChunkWords& words = *buffers_.chunk_words();
   try {
@@ -109,6 +110,7 @@ void PutOwner::expect_chunks(Attachment& attachment, AttachedMessage& granted) n
         attachment.peer->channel->expect({.words = words.data(),
                                           .count = static_cast<std::uint32_t>(words.cut().words()),
                                           .stride = sizeof(std::uint64_t),
+                                          .may_lack = true,
                                           .places = {granted.buffers}});
   } catch (...) {
     granted.chunk_bytes = 0;  // tensors go whole
@@ -116,7 +118,7 @@ void PutOwner::expect_chunks(Attachment& attachment, AttachedMessage& granted) n
   }
   // If the writer's GPU may copy into the slot's own buffers, that is found out first.
   if (buffers_.gpu() != nullptr && granted.gpu_way != p2p::cuda::GpuWay::mapped)
-    buffers_.gpu()->expect_chunks(words, granted.chunks_above);
+    buffers_.gpu()->expect_chunks(granted.chunks_above);
   attachment.chunks_above = granted.chunks_above;
 }
 
@@ -136,6 +138,8 @@ void PutOwner::refused(const Status& why) {
 void PutOwner::ended(Attachment& attachment) noexcept {
   Attachment* leaver = &attachment;
   writer_.compare_exchange_strong(leaver, nullptr);
+  // What it has left in the words brings no tensor any more.
+  if (buffers_.gpu() != nullptr) buffers_.gpu()->expect_no_chunks();
   expect_no_more(attachment);
 }
 
@@ -224,7 +228,7 @@ bool PutOwner::gpu_way(p2p::Peer& peer, const p2p::GpuWayMessage& message) noexc
   if (message.way != p2p::cuda::GpuWay::unproven) {
     offer.settle(message.way);
     if (message.way != p2p::cuda::GpuWay::mapped && attachment->chunk_id)
-      buffers_.gpu()->expect_chunks(*buffers_.chunk_words(), attachment->chunks_above);
+      buffers_.gpu()->expect_chunks(attachment->chunks_above);
     return false;
   }
   offer.begin_check(peer, message);

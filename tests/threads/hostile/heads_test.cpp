@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <limits>
+#include <memory>
+#include <optional>
 
 #include "p2p/memory/arena.hpp"
 #include "p2p/memory/copy_once.hpp"
@@ -12,6 +15,7 @@
 #include "p2p/slot/attach/grant.hpp"
 #include "p2p/slot/attach/published_words.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
+#include "p2p/slot/put/chunk_words.hpp"
 
 namespace weft::tests {
 namespace {
@@ -118,6 +122,22 @@ TEST(AGrantOfASlot, HasAWordForEachChunkButTheLast) {
   message = granted();
   message.chunks_above = ~std::uint64_t{0};
   EXPECT_FALSE(granted_chunks(message, spec));
+}
+
+TEST(WordsOfChunks, GiveAWriterNoNumberAboveOneThatNoneComesTo) {
+  const auto control = std::make_shared<Arena>(
+      ArenaSort::control, ArenaLimits{.chunk_bytes = 2U << 20U}, std::make_shared<SegmentMapper>());
+  ChunkWords words(control, StagedChunks::of(16000, 4096, 2));
+  for (const std::uint64_t written : {std::uint64_t{0}, std::uint64_t{7}}) {
+    reinterpret_cast<std::atomic<std::uint64_t>*>(words.data())[4].store(written);
+    EXPECT_EQ(words.begin_writer(), written + 1);
+    EXPECT_EQ(words.at(0, 0), written + 1);
+  }
+  for (const std::uint64_t written : {~std::uint64_t{0}, std::uint64_t{1} << 62}) {
+    reinterpret_cast<std::atomic<std::uint64_t>*>(words.data())[4].store(written);
+    EXPECT_EQ(words.begin_writer(), std::nullopt);
+    EXPECT_EQ(words.at(0, 0), 8U);
+  }
 }
 
 TEST(AGrantOfAPublishedSlot, IsOfWholeLinesThatItsOwnerAloneWrites) {
