@@ -86,6 +86,7 @@ class ToyChannel final : public Channel {
   }
 
   Status put(PutWork& work) noexcept override {
+    if (fabric_.network_.on_put) fabric_.network_.on_put(work);
     if (fabric_.network_.clock_stands.load()) return post(work);
     return fabric_.with_peer(peer_, [&](ToyFabric& peer) {
       auto* to = reinterpret_cast<std::byte*>(work.payload.address);

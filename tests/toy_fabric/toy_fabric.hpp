@@ -36,6 +36,8 @@ struct ToyNetwork {
   std::uint64_t arrived = 0;
   std::atomic<bool> clock_stands{false};
   bool paced = false;  ///< before ranks join: puts may take their time
+  /// Before ranks join: sees, and may change, each put. Any thread.
+  std::function<void(p2p::PutWork&)> on_put;
 };
 
 }  // namespace weft::toy

@@ -66,6 +66,8 @@ Status PutWriter::move(Moving& moving) noexcept {
   const std::size_t moved = !dynamic() && moving.parts.size() > 1 ? bytes_ : tensor.bytes();
   work.bytes = dynamic() ? bytes_ : moved;
   work.payload = at(target_.payloads, target_.index * target_.payload_stride);
+  if (target_.tails.address != 0) [[unlikely]]
+    work.with_tail = at(target_.tails, target_.index * target_.tail_stride);
   if (moving.parts.size() == 1 && tensor.dense() && !gathers_ && reachable(tensor)) [[likely]] {
     work.source = tensor.data();
     work.tensor = &tensor;
@@ -83,8 +85,6 @@ Status PutWriter::move(Moving& moving) noexcept {
     }
   }
   work.sequence_word = at(target_.lines, target_.index * sizeof(SlotLine));
-  if (target_.tails.address != 0) [[unlikely]]
-    work.with_tail = at(target_.tails, target_.index * target_.tail_stride);
   work.sequence = sequence;
   work.notification_id = target_.notification_id;
   work.delivered = moving.until == Until::delivered;

@@ -167,8 +167,9 @@ class PutWriter final : public RemoteEnd {
   /// How many chunks a GPU has copied; begins that.
   Status chunks_from_gpu(const Moving& moving, std::size_t& there) noexcept;
   Status begin_chunks(const Moving& moving) noexcept;
-  /// `whole`: where the put goes.
-  Status put_next_chunk(const Moving& moving, const p2p::PutWork& whole) noexcept;
+  /// `whole`: where the put goes. `copied`: grows by the bytes that are there within the call.
+  Status put_next_chunk(const Moving& moving, const p2p::PutWork& whole,
+                        std::size_t& copied) noexcept;
   std::shared_ptr<const p2p::OwnedBlock> chunk_stage();
   void count_chunks(const Moving& moving) noexcept;
   /// Whether chunks of a put that failed are still on their way to the next buffer.

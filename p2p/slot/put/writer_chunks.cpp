@@ -3,13 +3,19 @@
 #include "p2p/slot/put/writer.hpp"
 
 namespace weft::detail {
+namespace {
+
+/// So that the thread that moves waiting puts does other things in between.
+constexpr std::size_t kMostCopiedAtOnce = std::size_t{16} << 20;
+
+}  // namespace
 
 bool PutWriter::goes_in_chunks(const Moving& moving) noexcept {
   if (chunks_->put.ticket == moving.ticket) return true;
+  // The owner may have begun to copy chunks that are to be overwritten, and must hear of it.
+  if (chunks_->owner_looks && chunks_->is_torn) return true;
   if (p2p::any_on_gpu(moving.parts)) return !reached_by_nic(moving.parts);
   if (!chunks_->owner_looks) return false;
-  // The owner may have begun to copy chunks that are to be overwritten, and must hear of it.
-  if (chunks_->is_torn) return true;
   const Tensor& tensor = moving.parts.front();
   return moving.parts.size() == 1 && tensor.dense() && reachable(tensor);
 }
@@ -78,7 +84,8 @@ void PutWriter::count_chunks(const Moving& moving) noexcept {
   if (any) counters.staged_bytes.add(bytes_);
 }
 
-Status PutWriter::put_next_chunk(const Moving& moving, const p2p::PutWork& whole) noexcept {
+Status PutWriter::put_next_chunk(const Moving& moving, const p2p::PutWork& whole,
+                                 std::size_t& copied) noexcept {
   p2p::ChunkedPuts::Put& put = chunks_->put;
   const p2p::StagedChunks& cut = chunks_->cut;
   if (in_flight_.full()) {
@@ -112,7 +119,10 @@ Status PutWriter::put_next_chunk(const Moving& moving, const p2p::PutWork& whole
   ++chunks_->values[word];
   counters_.work_requests.add(work.requests);
   counters_.bytes_copied.add(work.copied);
-  if (work.posted == 0) return {};
+  if (work.posted == 0) {
+    copied += work.bytes;
+    return {};
+  }
   p2p::InFlightPut& under_way = in_flight_.begin(moving.ticket, work.posted, false);
   under_way.block = put.block;
   if (!put.block) under_way.tensor = moving.parts.front();
@@ -132,9 +142,13 @@ Status PutWriter::put_in_chunks(const Moving& moving, p2p::PutWork& work) noexce
     if (Status status = begin_chunks(moving); !status.ok()) return status;
   if (there == cut.count) count_chunks(moving);
   const std::size_t last = cut.count - 1;
-  while (put.next < std::min(there, last))
-    if (const Status status = put_next_chunk(moving, work); !status.ok() || is_staging_)
+  std::size_t copied = 0;
+  while (put.next < std::min(there, last)) {
+    is_staging_ = copied >= kMostCopiedAtOnce;
+    if (is_staging_) return {};
+    if (const Status status = put_next_chunk(moving, work, copied); !status.ok() || is_staging_)
       return status;
+  }
   // The owner may take the tensor once it sees its word: nothing may come later.
   in_flight_.poll(*owner_.channel);
   is_staging_ = there < cut.count || in_flight_.has(moving.ticket);
@@ -145,6 +159,7 @@ Status PutWriter::put_in_chunks(const Moving& moving, p2p::PutWork& work) noexce
   if (!put.block) work.tensor = &moving.parts.front();
   work.bytes = cut.bytes_of(last);
   work.payload = at(work.payload, cut.offset(last));
+  if (work.with_tail.address != 0) work.with_tail = at(work.with_tail, cut.offset(last));
   return {};
 }
 

@@ -17,13 +17,15 @@
 
 namespace weft::tests {
 
-/// NICs reach no GPU's memory, or do by a dma-buf, or by its address.
+/// NICs reach no GPU's memory, or do by a dma-buf, or by its address. In order: all bytes of a
+/// write land in their order, so that words may come right behind tensors.
 enum class Over : std::uint8_t {
   shm,
   tcp,
   nics,
   nics_with_dma_buf,
   nics_with_peermem,
+  nics_in_order,
   toy,
   simulation
 };
@@ -60,8 +62,9 @@ inline std::vector<Over> all_fabrics() {
 }
 
 inline std::string name_of(Over fabric) {
-  constexpr std::array<const char*, 7> kNames{
-      "shm", "tcp", "nics", "nics_with_dma_buf", "nics_with_peermem", "toy", "simulation"};
+  constexpr std::array<const char*, 8> kNames{
+      "shm",           "tcp", "nics",      "nics_with_dma_buf", "nics_with_peermem",
+      "nics_in_order", "toy", "simulation"};
   return kNames[static_cast<std::size_t>(fabric)];
 }
 
@@ -108,10 +111,12 @@ inline void run_over(Over fabric, const std::function<void(World&)>& body, std::
       return run_on(2, config.with(Setting::fabric, name_of(fabric)), body);
     case Over::nics:
     case Over::nics_with_dma_buf:
-    case Over::nics_with_peermem: {
+    case Over::nics_with_peermem:
+    case Over::nics_in_order: {
 #if defined(WEFT_TEST_FAKE_NIC)
       p2p::verbs::fake::FakeNetwork network(with_gpus(seed));
       const p2p::verbs::fake::NicSpec nic{.name = "fake0",
+                                          .data_in_order = fabric == Over::nics_in_order,
                                           .dma_buf = fabric == Over::nics_with_dma_buf,
                                           .peermem = fabric == Over::nics_with_peermem};
       run_ranks(2, body, config.with(Setting::fabric, "verbs"),
