@@ -138,7 +138,7 @@ void PutOwner::refused(const Status& why) {
 void PutOwner::ended(Attachment& attachment) noexcept {
   Attachment* leaver = &attachment;
   writer_.compare_exchange_strong(leaver, nullptr);
-  // What it has left in the words brings no tensor any more.
+  // Chunks that it has left bring no tensor any more.
   if (buffers_.gpu() != nullptr) buffers_.gpu()->expect_no_chunks();
   expect_no_more(attachment);
 }
