@@ -175,10 +175,10 @@ TEST_F(HalfwayThere, NumbersThatMakeNoSenseEndTheChunks) {
 /// Writers come and go while the owner's GPU still copies for the first one: theirs are staged, as
 /// a late copy would overwrite what comes by another way.
 TEST_F(HalfwayThere, AWriterIsMappedOnceTheOwnersGpuCopiesForNobody) {
-  run_on(1, in_small_chunks().with(Setting::log, "off"), [&](World& world) {
+  run_on(1, in_small_chunks().with(Setting::gpu, "1").with(Setting::log, "off"), [&](World& world) {
     const SlotSpec spec = spec_in_chunks(kCount, Memory::gpu(1), 1);
-    const Tensor tensor = tensor_of(world, Memory::gpu(0), counted(kCount, 7));
-    const Tensor other = tensor_of(world, Memory::gpu(0), counted(kCount, 3));
+    const Tensor tensor = tensor_of(world, Memory::gpu(1), counted(kCount, 7));
+    const Tensor other = tensor_of(world, Memory::gpu(1), counted(kCount, 3));
     Slot slot = world.expose(spec);
     control()->refuse("cuMemcpyAsync", 1, DriverStatus::unknown);
     RemoteSlot remote = world.attach(0, spec);
