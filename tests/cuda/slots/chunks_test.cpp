@@ -106,18 +106,19 @@ TEST_F(InChunks, TensorsComeWholeWithTheCheckOfFlow) {
 TEST_F(InChunks, TheCopiesOfACallAreBounded) {
   constexpr std::size_t kBytes = std::size_t{32} << 20;
   toy::ToyNetwork network;
-  const auto own = std::this_thread::get_id();
+  std::atomic<std::thread::id> own{};
   std::atomic<std::size_t> copied{0};
   network.on_put = [&](p2p::PutWork& work) {
-    if (std::this_thread::get_id() == own) copied += work.bytes;
+    if (std::this_thread::get_id() == own.load()) copied += work.bytes;
   };
   const auto attach_and_put = [&](World& world) {
     const SlotSpec spec = spec_in_chunks(kBytes / sizeof(float), Memory::gpu(0), 1);
     const Tensor tensor = world.allocate(DType::f32, spec.shape);
     Slot slot = world.expose(spec);
     RemoteSlot remote = world.attach(0, spec);
-    copied = 0;
+    own = std::this_thread::get_id();
     Request request = remote.put(tensor);
+    EXPECT_GT(copied.load(), 0U);
     EXPECT_LE(copied.load(), kBytes / 2);
     EXPECT_EQ(slot.wait().value().tensor().bytes(), kBytes);
     request.wait().or_throw();
