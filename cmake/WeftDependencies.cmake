@@ -58,9 +58,10 @@ if(WEFT_VERBS)
 endif()
 
 # GPU tensors need nothing to be built. Where the CUDA toolkit is installed, a test compares weft's declarations with
-# its header, in the folders WEFT_CUDA_INCLUDE.
+# its header, in the folders WEFT_CUDA_INCLUDE, and its nvcc, WEFT_NVCC, compiles the kernels.
 set(WEFT_HAS_CUDA OFF)
 set(WEFT_CUDA_INCLUDE "")
+set(WEFT_NVCC "")
 if(WEFT_CUDA)
   set(WEFT_HAS_CUDA ON)
   if(NOT CMAKE_CROSSCOMPILING)
@@ -68,6 +69,11 @@ if(WEFT_CUDA)
   endif()
   if(CUDAToolkit_FOUND)
     set(WEFT_CUDA_INCLUDE ${CUDAToolkit_INCLUDE_DIRS})
+    include(${CMAKE_CURRENT_LIST_DIR}/WeftNvcc.cmake)
+    weft_find_nvcc(WEFT_NVCC "${CUDAToolkit_NVCC_EXECUTABLE}")
+    if(NOT WEFT_NVCC AND NOT WEFT_CUDA STREQUAL "AUTO")
+      list(APPEND weft_missing "an nvcc that compiles weft's kernels (WEFT_CUDA is ${WEFT_CUDA})")
+    endif()
   elseif(NOT WEFT_CUDA STREQUAL "AUTO")
     list(APPEND weft_missing "the CUDA toolkit (WEFT_CUDA is ${WEFT_CUDA})")
   endif()
