@@ -13,7 +13,7 @@ base/os base base/stats base/kernels
 runtime/dataflow/graph
 topology/parse topology/model topology/import topology/discover/hwloc topology/discover topology/select
 topology/placement topology/json topology/render topology/doctor topology/tool
-p2p/progress p2p/memory p2p/transport/cuda/api p2p/transport/address p2p/transport/auth p2p/transport p2p/transport/cuda p2p/transport/wireup
+p2p/progress p2p/memory p2p/transport/cuda/api p2p/transport/address p2p/transport/auth p2p/transport p2p/transport/cuda/kernels p2p/transport/cuda p2p/transport/wireup
 p2p/transport/shm p2p/transport/tcp p2p/transport/verbs/api p2p/transport/verbs/device p2p/transport/verbs/cm
 p2p/transport/verbs p2p/mesh p2p/slot/attach p2p/slot/put p2p/slot/published p2p/slot p2p/message p2p/rendezvous p2p/signal
 p2p/transport/sim p2p/transport/verbs/fake

@@ -164,10 +164,12 @@ struct PlannedCall;
 }  // namespace detail
 
 /// A collective bound to its tensors, to be run any number of times without allocation,
-/// registration or control messages. Holds handles of its tensors. Tensors on a GPU go through host
-/// memory that the plan keeps: this rank's input is copied at each start, its output when all else
-/// is done, which Collectives::staged_bytes() counts; each copy allocates a few words. A plan that
-/// outlives the Collectives that made it is Code::closed. Thread-safety: as these Collectives.
+/// registration or control messages. Holds handles of its tensors. Tensors on a GPU, of all ranks
+/// of one host: the GPUs carry out reductions, all_gather and broadcast on each other's memory,
+/// where they reach it. Others go through host memory that the plan keeps: this rank's input is
+/// copied at each start, its output when all else is done, which Collectives::staged_bytes()
+/// counts. Each start on a GPU allocates a few words. A plan that outlives the Collectives that
+/// made it is Code::closed. Thread-safety: as these Collectives.
 class [[nodiscard]] WEFT_API Plan {
  public:
   Plan() noexcept;
@@ -258,9 +260,9 @@ class WEFT_API Collectives {
   Plan plan(const Call& call);
   /// plan(), then Plan::start(). Throws Error with the errors of both.
   Plan start(const Call& call);
-  /// Runs `call` once. Errors: those of plan() and Plan::wait(). Tensors on a GPU go through host
-  /// memory, which staged_bytes() counts. If this rank's GPU fails, or its copy is late, the call
-  /// ends here with system or timeout. A timeout leaves no handle to resume, so it ends the group.
+  /// Runs `call` once. Errors: those of plan() and Plan::wait(). Tensors on a GPU are treated as by
+  /// a plan. If a copy between this rank's GPU and host memory fails or is late, the call ends here
+  /// with system or timeout. A timeout leaves no handle to resume, so it ends the group.
   /// Up to 50 ms of the deadline (at most an eighth) are reserved for the other ranks to leave this
   /// rank's tensors.
   Status run(const Call& call, Deadline deadline = {}) noexcept;

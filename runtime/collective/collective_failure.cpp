@@ -78,6 +78,7 @@ Clock::time_point CollectiveGroup::patience() const noexcept {
 }
 
 int CollectiveGroup::inside() noexcept {
+  (void)gpu_works();
   for (const auto& call : under_way())
     if (const int member = toucher(*call); member >= 0) return member;
   return -1;
@@ -95,6 +96,7 @@ void CollectiveGroup::give_up(Clock::time_point until) noexcept {
     queue_[i].reset();
   }
   queued_ = 0;
+  known_.owes = gpu_works();
   show_under_way();
 }
 
@@ -110,6 +112,7 @@ void CollectiveGroup::lend(std::shared_ptr<PlannedCall>& call) noexcept {
 }
 
 int CollectiveGroup::take_back() noexcept {
+  if (known_.owes) known_.owes = gpu_works();
   int still = -1;
   for (Loan& loan : loans_) {
     if (!loan.call) continue;
@@ -129,10 +132,14 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
     if (loan.call.get() != &call || call.lent_bytes() == 0) continue;
     return weft::refuse(why.code(), [&] {
       ErrorDetail detail = why.detail();
-      detail.message += fmt::format(
-          "; rank {} may still touch this rank's tensors: they stay lent until that rank has "
-          "finished, stopped or is dead",
-          ranks_[static_cast<std::size_t>(loan.to)]);
+      detail.message +=
+          loan.to == me_
+              ? fmt::format("; {} still works on this rank's tensors: they stay lent until it ends",
+                            call.gpu->memory().text())
+              : fmt::format(
+                    "; rank {} may still touch this rank's tensors: they stay lent until that rank "
+                    "has finished, stopped or is dead",
+                    ranks_[static_cast<std::size_t>(loan.to)]);
       detail.hint = "do not touch the tensors until Collectives::settle() is ok";
       return detail;
     });
@@ -152,8 +159,16 @@ Status CollectiveGroup::settle(Deadline deadline) noexcept {
                                 .slot = row_.number};
       });
   if (end == p2p::WaitEnd::ready) return {};
-  const int rank = ranks_[static_cast<std::size_t>(std::max(0, take_back()))];
+  const int member = std::max(0, take_back());
+  const int rank = ranks_[static_cast<std::size_t>(member)];
   return weft::refuse(Code::timeout, [&] {
+    if (member == me_)
+      return ErrorDetail{.code = Code::timeout,
+                         .operation = "settle",
+                         .message = "this rank's GPU still works on its tensors, which stay lent",
+                         .hint = "wait again: the GPU goes on",
+                         .rank = local_.rank,
+                         .peer = local_.rank};
     return ErrorDetail{.code = Code::timeout,
                        .operation = "settle",
                        .message = fmt::format(
@@ -273,7 +288,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
 }
 
 void CollectiveGroup::close() noexcept {
-  if (std::exchange(has_closed_, true) || local_.over()) return;
+  if (std::exchange(known_.has_closed, true) || local_.over()) return;
   const auto owner = acquire();
   if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), patience_for(*queue_[0]));
   // A rank that sees this one leave must know why: the rank that found the failure may tell it

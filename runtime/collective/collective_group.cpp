@@ -44,15 +44,19 @@ CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, Collect
 
 Status CollectiveGroup::refusal(const char* operation) const noexcept {
   if (local_.over()) return local_.refusal(operation);
-  return has_closed_ ? orphaned_handle("Plan", operation, "Collectives") : Status();
+  return known_.has_closed ? orphaned_handle("Plan", operation, "Collectives") : Status();
 }
 
 std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
-  auto planned = std::make_shared<PlannedCall>();
-  planned->call = call;
-  if (GpuCall::is_needed(call)) {
-    planned->gpu = std::make_unique<GpuCall>(local_, call);
+  std::shared_ptr<PlannedCall> planned;
+  if (GpuCall::is_needed(call)) [[unlikely]] {
+    planned = plan_on_gpu(call);
+    if (planned->device != nullptr) return planned;
+    planned->gpu->make_host();
     planned->call = planned->gpu->host();
+  } else {
+    planned = std::make_shared<PlannedCall>();
+    planned->call = call;
   }
   planned->task = make_task(planned->call, me_, size());
   if (local_.gpus != nullptr)
@@ -66,7 +70,7 @@ std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
 }
 
 Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept {
-  if (local_.over() || has_closed_) [[unlikely]]
+  if (local_.over() || known_.has_closed) [[unlikely]]
     return refusal(name(call->task.kind()));
   const auto owner = acquire();
   if (!local_.waiter.progress_registry().admit(*this))
@@ -100,7 +104,10 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     call->end(failure_of(*call));
     return call->status;
   }
-  if (call->gpu) [[unlikely]]
+  const bool was_on_device = std::exchange(call->on_device, call->device != nullptr);
+  if (call->on_device && !was_on_device && call->other_way) [[unlikely]]
+    call->turn_round();
+  if (call->gpu && !call->on_device) [[unlikely]]
     if (Status status = begin_to_bring(*call); !status.ok()) return status;
   call->number = numbered() + 1;
   numbered_.store(call->number, std::memory_order_relaxed);
@@ -138,7 +145,7 @@ void CollectiveGroup::advance(Stint stint) noexcept {
     advance_first(*queue_[0]);
     if (queue_[0]->stage != Stage::ended) break;
     show_ended(*queue_[0]);
-    if (queue_[0]->gpu) [[unlikely]]
+    if (queue_[0]->gpu && !queue_[0]->on_device) [[unlikely]]
       begin_to_take(*queue_[0]);
     for (std::size_t i = 1; i < queued_; ++i) queue_[i - 1].swap(queue_[i]);
     queue_[--queued_].reset();
@@ -152,9 +159,12 @@ void CollectiveGroup::advance(Stint stint) noexcept {
 
 p2p::ProgressResult CollectiveGroup::progress(bool) noexcept {
   if (!failed()) advance();
+  if (known_.owes) [[unlikely]]
+    (void)take_back();
   if (!busy()) return p2p::ProgressResult::done;
-  return (stint_.over || brings()) && !failed() ? p2p::ProgressResult::needs_poll
-                                                : p2p::ProgressResult::notified;
+  return known_.owes || ((stint_.over || brings() || works_silently()) && !failed())
+             ? p2p::ProgressResult::needs_poll
+             : p2p::ProgressResult::notified;
 }
 
 bool CollectiveGroup::test(PlannedCall& call) noexcept {
@@ -236,7 +246,7 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
 }
 
 Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept {
-  if (local_.over() || has_closed_) [[unlikely]]
+  if (local_.over() || known_.has_closed) [[unlikely]]
     return refusal(name(call->task.kind()));
   const auto owner = acquire();
   const Status begun = enqueue(call);
@@ -250,9 +260,14 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
 Status CollectiveGroup::make_and_run(const Call& call, Deadline deadline) noexcept {
   try {
     if (local_.over()) return local_.refusal(name(call.kind));
-    if (GpuCall::is_needed(call)) [[unlikely]]
-      return run_staged(call, deadline.resolve(local_.waiter.default_timeout()));
-    auto planned = plan(call);
+    std::shared_ptr<PlannedCall> planned;
+    if (GpuCall::is_needed(call)) [[unlikely]] {
+      planned = plan_on_gpu(call);
+      if (planned->device == nullptr)
+        return run_staged(*planned->gpu, deadline.resolve(local_.waiter.default_timeout()));
+    } else {
+      planned = plan(call);
+    }
     const auto owner = acquire();
     const Status begun = enqueue(planned);
     if (!begun.ok()) return begun;

@@ -84,13 +84,22 @@ class CollectiveGroup : public p2p::Progressable {
 
   // Any thread that waits, while the application's thread is in none of the functions above.
   p2p::ProgressResult progress(bool may_block) noexcept final;
-  bool busy() const noexcept { return queued_ > 0; }
+  bool busy() const noexcept { return queued_ > 0 || (known_.owes && !known_.has_closed); }
 
  protected:
+  friend class CollectiveTable;
+  /// True while this rank's GPU works for a call of the group, given up or not, or proves a path:
+  /// it touches others' memory. The group's owner asks, or the table once the handle has gone.
+  virtual bool gpu_works() noexcept { return false; }
   /// Does the work needed once per plan. Throws Error.
   virtual void prepare(PlannedCall& call) = 0;
   /// Called once the call has its number: copies those user tensors that must be copied at once.
   virtual void begin(PlannedCall& call) noexcept = 0;
+  /// Prepares a call on tensors on GPUs for these to carry it out; null if they don't. Throws
+  /// Error.
+  virtual std::unique_ptr<DeviceCall> offer(const PlannedCall& call);
+  /// True while something goes on for the oldest call that rings no doorbell.
+  virtual bool works_silently() const noexcept { return false; }
   /// Moves the oldest call as far as possible, up to Stage::ended.
   virtual void advance_first(PlannedCall& call) noexcept = 0;
   /// Publishes this rank's input of a later call to the others; false if that is not possible yet.
@@ -135,11 +144,25 @@ class CollectiveGroup : public p2p::Progressable {
   void unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                      std::int64_t expected) noexcept;
   void tell_failure(const Status& why) noexcept;
+  /// A call that the GPUs do not carry out goes by host memory, under the same number. `for_good`:
+  /// and so do later starts of it.
+  void fall_back(PlannedCall& call, bool for_good) noexcept;
+  /// Fails the group, as this rank's GPU has not done what the call needs.
+  void fail_on_gpu(const PlannedCall& call, const char* what, const Status& why) noexcept;
+  void count_device_copies(std::uint64_t copies) noexcept {
+    row_.edge.gpu_counters().device_copies.add(copies);
+  }
   /// Formats `ranks` for a message, each with the reason why it is suspected of failure, if any.
   std::string named(std::span<const int> ranks) const;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {
     return {queue_.data(), queued_};
+  }
+  /// Calls that were given up and whose tensors are lent, by place; null: none.
+  std::array<PlannedCall*, kUnderWay> lent() const noexcept {
+    std::array<PlannedCall*, kUnderWay> calls{};
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = loans_[i].call.get();
+    return calls;
   }
   std::uint64_t numbered() const noexcept { return numbered_.load(std::memory_order_relaxed); }
 
@@ -170,6 +193,9 @@ class CollectiveGroup : public p2p::Progressable {
   Status await(PlannedCall& call, Deadline deadline) noexcept;
   Status make_and_run(const Call& call, Deadline deadline) noexcept;
   // Calls on tensors on a GPU (gpu_plan.cpp).
+  /// A call that the GPUs may carry out; without `device`, it goes by host memory, which is to be
+  /// prepared. Throws Error.
+  std::shared_ptr<PlannedCall> plan_on_gpu(const Call& call);
   /// Begins to copy a plan's input, if it has one there.
   Status begin_to_bring(PlannedCall& call) noexcept;
   /// Begins the calls whose inputs are here.
@@ -187,7 +213,7 @@ class CollectiveGroup : public p2p::Progressable {
     row_.bytes_staged.fetch_add(call.take_staged_bytes(), std::memory_order_relaxed);
   }
   /// run_once() on host memory that stands in for tensors on a GPU. Throws Error.
-  Status run_staged(const Call& call, Deadline until);
+  Status run_staged(GpuCall& staged, Deadline until);
   /// Tells up to 8 of the awaited members which call this rank waits in, others each time (`nth`).
   /// Two ranks may otherwise wait for each other without seeing that they disagree, about the root,
   /// for example.
@@ -278,7 +304,12 @@ class CollectiveGroup : public p2p::Progressable {
   std::uint64_t history_ = 0;  ///< hash of all calls so far
   Stint stint_;
   Clock::time_point disconnected_at_ = Clock::time_point::max();
-  bool has_closed_ = false;  ///< its handle has gone; plans may be there yet
+  struct Known {
+    bool has_closed = false;       ///< its handle has gone; plans may be there yet
+    bool owes = false;             ///< calls were given up, and gpu_works()
+    bool is_staging_told = false;  ///< the log says why tensors on GPUs go through host memory
+  };
+  Known known_;
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

@@ -96,6 +96,8 @@ std::string CollectiveGroup::lateness(const PlannedCall& call, std::vector<int>&
   const std::vector<int> missing = sees_calls() ? std::vector<int>() : absent(call);
   const std::vector<int> late = awaited(call);
   ranks = ranks_of(missing.empty() ? late : missing);
+  if (ranks.empty() && call.on_device)
+    return fmt::format("GPU {} has not done this rank's part yet", call.device->gpu->ordinal());
   if (ranks.empty()) return "this rank has not done its part yet";
   if (!missing.empty()) return text("has not entered it", "have not entered it");
   const bool all_in = !sees_calls() && std::ranges::all_of(late, [&](int member) {

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <optional>
 
+#include "p2p/slot/attach/device_wait.hpp"
 #include "runtime/collective/group_id.hpp"
 #include "runtime/collective/host_group.hpp"
 #include "runtime/collective/slot_group.hpp"
@@ -14,6 +17,9 @@ namespace weft::detail {
 namespace {
 
 using What = CollectiveMessage::What;
+
+/// A GPU that works has ended all of a group's work by then.
+constexpr std::chrono::seconds kMostWorking{20};
 
 Code code_of(std::uint32_t code) noexcept {
   const bool known = code > 0 && code <= static_cast<std::uint32_t>(Code::partitioned);
@@ -124,14 +130,58 @@ void CollectiveTable::tell(std::span<const int> ranks, const CollectiveMessage& 
 }
 
 void CollectiveTable::close(CollectiveGroup& group) noexcept {
+  const bool works = group.gpu_works();
+  if (!works) say_closed(group);
+  local_.progress.post([this, works, id = group.id()] {
+    const std::lock_guard lock(mutex_);
+    groups_[id].is_closed = !works;
+    if (!works) return erase_if_over(id);
+    ++closing_;
+    groups_[id].is_closing = true;
+    local_.progress.turn_soon();
+  });
+}
+
+void CollectiveTable::say_closed(const CollectiveGroup& group) noexcept {
   // Between hosts no rank reads another's area. A rank that still waits for this one is told when
   // it asks.
   if (group.area().bytes > 0) tell(group.ranks(), {.what = What::closed, .group = group.id()});
-  local_.progress.post([this, id = group.id()] {
+}
+
+void CollectiveTable::close_if_idle(std::uint64_t id) {
+  Group& group = groups_[id];
+  if (group.here->gpu_works()) return local_.progress.turn_soon();
+  --closing_;
+  group.is_closing = false;
+  group.is_closed = true;
+  say_closed(*group.here);
+  erase_if_over(id);
+}
+
+void CollectiveTable::serve() {
+  if (closing_ == 0) [[likely]]
+    return;
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, group] : groups_)
+    if (group.is_closing) ids.push_back(id);
+  for (const std::uint64_t id : ids) close_if_idle(id);
+}
+
+void CollectiveTable::end_work() noexcept {
+  const auto ended = [&]() -> std::optional<Status> {
     const std::lock_guard lock(mutex_);
-    groups_[id].is_closed = true;
-    erase_if_over(id);
-  });
+    bool works = false;
+    for (const auto& [id, group] : groups_)
+      works = (group.here != nullptr && group.here->gpu_works()) || works;
+    return works ? std::nullopt : std::optional<Status>(Status{});
+  };
+  if (ended() || p2p::wait_for_device(local_, ended, Deadline::after(kMostWorking),
+                                      [] { return stats::WaitAbout{}; }))
+    return;
+  local_.log->error(Subsystem::path,
+                    "a GPU still works for a group that this rank leaves: other ranks may use the "
+                    "memory for something else");
 }
 
 void CollectiveTable::erase_if_over(std::uint64_t id) {

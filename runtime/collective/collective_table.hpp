@@ -45,8 +45,12 @@ class CollectiveTable {
   /// Gives every rank the bitwise "or" of all ranks' `words`, of which each has as many, by
   /// about 2 log2 N messages of each rank. Throws Error: as open() and Collectives::run().
   void join_words(std::span<const int> ranks, std::span<std::int64_t> words, Deadline deadline);
-  /// Closes the group. Its area stays allocated until no rank reads from it any more.
+  /// Closes the group. Its area stays allocated until no rank reads from it any more. The others
+  /// are told once this rank's GPU touches nothing of theirs.
   void close(CollectiveGroup& group) noexcept;
+  /// Waits, for a limited time, until this rank's GPUs touch no tensor of another rank. No call is
+  /// under way in another thread.
+  void end_work() noexcept;
   /// Sends `message` to every member except this rank.
   void tell(std::span<const int> ranks, const CollectiveMessage& message) noexcept;
   /// Sends the descriptor of `chunk` and then `message` to every member except this rank.
@@ -55,6 +59,8 @@ class CollectiveTable {
   // The progress thread.
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
   void on_gone(p2p::Peer& peer);
+  /// Goes on with groups that were closed while a GPU worked.
+  void serve();
 
  private:
   struct Group {
@@ -79,7 +85,8 @@ class CollectiveTable {
     int by_rounds_from = -1;       ///< a rank that opens it as one of several hosts
     Status given_up;               ///< ok unless a member's open() of the group has failed
     std::set<int> closed;
-    bool is_closed = false;  ///< by this rank
+    bool is_closed = false;   ///< by this rank
+    bool is_closing = false;  ///< the same, but a GPU works
   };
   struct Letter {
     int to = -1;
@@ -145,6 +152,9 @@ class CollectiveTable {
   /// Returns null for a group that this rank does not know and does not expect.
   Group* find(const CollectiveMessage& message);
   void erase_if_over(std::uint64_t id);
+  void say_closed(const CollectiveGroup& group) noexcept;
+  /// Progress thread: the group is closed, if no GPU works for it. Requires `mutex_`.
+  void close_if_idle(std::uint64_t id);
   void check(std::span<const int> ranks) const;
   /// How tools see that this rank waits for others to open the group.
   stats::WaitAbout about_opening(std::uint64_t id, std::span<const int> ranks,
@@ -164,6 +174,7 @@ class CollectiveTable {
   std::mutex mutex_;                               ///< guards the members below
   std::map<std::uint64_t, std::uint64_t> opened_;  ///< groups so far, by hash of their ranks
   std::map<std::uint64_t, Group> groups_;
+  int closing_ = 0;  ///< groups that are closing; progress thread
 };
 
 }  // namespace weft::detail

@@ -43,17 +43,20 @@ GpuCall::GpuCall(p2p::LocalRank& local, const Call& call)
                   give_host_memory(*tensor));
     local.gpus->check_parts(operation, std::span(tensor, 1));
   }
-  if (!overlap(call.in, call.out)) {
-    host_.in = make_host(call.in);
-    host_.out = make_host(call.out);
-  } else if (lies_within(call.out, call.in)) {
-    host_.in = make_host(call.in);
-    host_.out = matching_part(call.out, call.in, host_.in);
-  } else if (lies_within(call.in, call.out)) {
-    host_.out = make_host(call.out);
-    host_.in = matching_part(call.in, call.out, host_.out);
+}
+
+void GpuCall::make_host() {
+  if (!overlap(call_.in, call_.out)) {
+    host_.in = make_host(call_.in);
+    host_.out = make_host(call_.out);
+  } else if (lies_within(call_.out, call_.in)) {
+    host_.in = make_host(call_.in);
+    host_.out = matching_part(call_.out, call_.in, host_.in);
+  } else if (lies_within(call_.in, call_.out)) {
+    host_.out = make_host(call_.out);
+    host_.in = matching_part(call_.in, call_.out, host_.out);
   } else {
-    throw_error(Code::bad_argument, operation, "in and out overlap",
+    throw_error(Code::bad_argument, name(call_.kind), "in and out overlap",
                 "give separate tensors, or work in place");
   }
 }

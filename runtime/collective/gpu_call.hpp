@@ -19,10 +19,12 @@ class GpuCall {
   static bool is_needed(const Call& call) noexcept {
     return call.in.memory().is_gpu() || call.out.memory().is_gpu();
   }
-  /// Checks the tensors on a GPU. Throws Error: bad_argument, exhausted, system.
+  /// Checks the tensors on a GPU. Throws Error: bad_argument, system.
   GpuCall(p2p::LocalRank& local, const Call& call);
+  /// Takes the host memory. Throws Error: bad_argument, exhausted.
+  void make_host();
 
-  /// The same call on host memory.
+  /// The same call on host memory. Requires make_host(), as all below.
   const Call& host() const noexcept { return host_; }
   /// Copies this rank's input from its GPU. For a rank that has one.
   Status bring_in(Deadline until) noexcept;

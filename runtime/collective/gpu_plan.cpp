@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "p2p/slot/attach/device_wait.hpp"
@@ -11,6 +12,68 @@
 namespace weft::detail {
 
 using Stage = PlannedCall::Stage;
+
+std::shared_ptr<PlannedCall> CollectiveGroup::plan_on_gpu(const Call& call) {
+  auto planned = std::make_shared<PlannedCall>();
+  planned->call = call;
+  planned->gpu = std::make_unique<GpuCall>(local_, call);
+  planned->task = make_task(call, me_, size(), true);
+  planned->fingerprint = planned->task.signature.fingerprint();
+  for (const Tensor* tensor : {&call.in, &call.out})
+    local_.gpus->check_host(name(call.kind), *tensor);
+  const auto owner = acquire();
+  planned->device = offer(*planned);
+  return planned;
+}
+
+std::unique_ptr<DeviceCall> CollectiveGroup::offer(const PlannedCall&) {
+  if (!std::exchange(known_.is_staging_told, true))
+    local_.log->info(
+        Subsystem::path,
+        "a group's tensors on GPUs go through host memory: not all of its ranks are on "
+        "one host");
+  return {};
+}
+
+void CollectiveGroup::fall_back(PlannedCall& call, bool for_good) noexcept {
+  try {
+    if (for_good) call.device.reset();
+    call.on_device = false;
+    if (call.other_way) {
+      call.turn_round();
+    } else {
+      call.gpu->make_host();
+      Task task = make_task(call.gpu->host(), me_, size());
+      call.other_way.emplace();
+      call.turn_round();
+      call.call = call.gpu->host();
+      call.task = std::move(task);
+      if (combines(call.task.kind()))
+        call.reducer.emplace(call.task.signature.dtype, call.call.op, size());
+      prepare(call);
+    }
+    if (call.task.in != nullptr && call.gpu->begin_in()) {
+      call.stage = Stage::bringing;
+      return;
+    }
+    call.stage = Stage::posting;
+    return begin(call);
+  } catch (...) {
+    call.stage = Stage::bringing;  // which nothing leaves, but the end of the group
+    fail_on_gpu(call, "input", caught_status());
+  }
+}
+
+void CollectiveGroup::fail_on_gpu(const PlannedCall& call, const char* what,
+                                  const Status& outcome) noexcept {
+  const Status why = altered(outcome, [&](ErrorDetail& detail) {
+    detail.message = fmt::format("call {} of the group: rank {}'s {}: {}", call.number, local_.rank,
+                                 what, outcome.detail().message);
+    detail.peer = local_.rank;
+  });
+  if (!failed()) tell_failure(why);
+  fail(why);
+}
 
 Status CollectiveGroup::begin_to_bring(PlannedCall& call) noexcept {
   call.stage = Stage::idle;
@@ -42,13 +105,7 @@ void CollectiveGroup::bring() noexcept {
       continue;
     }
     // The call has its number, and the others wait for this rank's part of it.
-    const Status why = altered(*outcome, [&](ErrorDetail& detail) {
-      detail.message = fmt::format("call {} of the group: rank {}'s input: {}", call->number,
-                                   local_.rank, outcome->detail().message);
-      detail.peer = local_.rank;
-    });
-    tell_failure(why);
-    return fail(why);
+    return fail_on_gpu(*call, "input", *outcome);
   }
 }
 
@@ -109,8 +166,8 @@ Status CollectiveGroup::late_gpu(const PlannedCall& call) const noexcept {
   });
 }
 
-Status CollectiveGroup::run_staged(const Call& call, Deadline until) {
-  GpuCall staged(local_, call);
+Status CollectiveGroup::run_staged(GpuCall& staged, Deadline until) {
+  staged.make_host();
   const Task task = make_task(staged.host(), me_, size());
   Status status = task.in != nullptr ? staged.bring_in(until) : Status{};
   if (status.ok()) status = run_once(staged.host(), until);

@@ -134,8 +134,14 @@ void HostGroup::begin(PlannedCall& call) noexcept {
 
 void HostGroup::advance_first(PlannedCall& call) noexcept {
   if (call.stage == Stage::posting) post(call);
-  if (call.stage == Stage::entering && enter(call)) work(call);
+  if (call.on_device) [[unlikely]] {
+    if (call.stage == Stage::entering) meet_on_device(call);
+    if (call.stage == Stage::posting) post(call);  // by host memory now
+  }
+  if (call.stage == Stage::entering && !call.on_device && enter(call)) work(call);
   if (call.stage == Stage::leaving) leave(call);
+  if (device_ != nullptr) [[unlikely]]
+    device_->set_silent(works_silently());
 }
 
 bool HostGroup::show(PlannedCall& call) noexcept {
@@ -156,7 +162,10 @@ void HostGroup::post(PlannedCall& call) noexcept {
       if (r != me_ && !has_done(members_[static_cast<std::size_t>(r)], number - GroupArea::kCalls))
         return;
   area_.signature(number) = call.task.signature;
-  if (!call.with_word) {
+  if (call.on_device) [[unlikely]] {
+    call.device->step = DeviceCall::Step::offered;
+    std::memcpy(area_.device_places(number), &call.device->places, sizeof(DevicePlaces));
+  } else if (!call.with_word) {
     std::memcpy(area_.payload(number), &call.within.places, sizeof call.within.places);
     if (call.task.kind() == Kind::all_to_all)
       std::memcpy(area_.offsets(number), call.task.offsets.data(),
@@ -164,9 +173,9 @@ void HostGroup::post(PlannedCall& call) noexcept {
   } else if (call.task.in_bytes > 0) {
     std::memcpy(area_.payload(number), call.task.in, call.task.in_bytes);
   }
-  area_.call_word(number).store(GroupArea::announce(number, call.mark), std::memory_order_release);
-  for (int r = 0; r < size(); ++r)
-    if (r != me_) ring(r);
+  const std::uint32_t mark = call.on_device ? GroupArea::mark_on_device(call.mark) : call.mark;
+  area_.call_word(number).store(GroupArea::announce(number, mark), std::memory_order_release);
+  ring_all();
   call.stage = Stage::entering;
 }
 
@@ -191,6 +200,8 @@ bool HostGroup::agrees(const PlannedCall& call, int other, std::uint64_t word) n
   const auto mark = static_cast<std::uint32_t>(word);
   if (mark == call.mark) [[likely]]
     return true;
+  // That member goes by host memory too, as soon as it sees that this rank does.
+  if (mark == GroupArea::mark_on_device(call.mark)) return false;
   // The reason why a rank has given up comes in a control message.
   if (mark != GroupArea::kGivenUp) differs(call, other);
   return false;
@@ -223,11 +234,13 @@ void HostGroup::work(PlannedCall& call) noexcept {
     // A member that has given up since may have changed the tensors while this rank read them.
     if (is_given_up(call.number)) return;
   }
+  say_done(call);
+}
+
+void HostGroup::say_done(PlannedCall& call) noexcept {
   area_.done().store(call.number, std::memory_order_release);
   const Kind kind = call.task.kind();
-  if (!call.with_word || rooted(kind) || kind == Kind::scan)
-    for (int r = 0; r < size(); ++r)
-      if (r != me_) ring(r);
+  if (!call.with_word || rooted(kind) || kind == Kind::scan) ring_all();
   call.awaited = 0;
   call.stage = Stage::leaving;
 }
@@ -265,6 +278,11 @@ void HostGroup::ring(int rank) noexcept {
   members_[static_cast<std::size_t>(rank)].peer->channel->notify();
 }
 
+void HostGroup::ring_all() noexcept {
+  for (int r = 0; r < size(); ++r)
+    if (r != me_) ring(r);
+}
+
 Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
   // A member that has completed the call may have left in order.
   for (const Member& member : members_)
@@ -284,14 +302,24 @@ void HostGroup::stop() noexcept {
     if (call->stage != Stage::posting)
       area_.call_word(call->number)
           .store(GroupArea::announce(call->number, GroupArea::kGivenUp), std::memory_order_seq_cst);
+  stops_ = true;
+  if (device_ == nullptr)
+    say_stopped();
+  else
+    (void)gpu_works();
+}
+
+void HostGroup::say_stopped() noexcept {
+  stops_ = false;
   area_.stopped().store(numbered(), std::memory_order_seq_cst);
   p2p::full_barrier();
-  for (int r = 0; r < size(); ++r)
-    if (r != me_) ring(r);
+  ring_all();
 }
 
 int HostGroup::toucher(const PlannedCall& call) noexcept {
   if (call.with_word) return -1;
+  // Its own GPU may write where others read, and into its own tensors.
+  if (is_working(call)) return me_;
   const std::uint64_t number = call.number;
   for (int r = 0; r < size(); ++r) {
     Member& member = members_[static_cast<std::size_t>(r)];
@@ -304,6 +332,7 @@ int HostGroup::toucher(const PlannedCall& call) noexcept {
 }
 
 void HostGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) const {
+  if (waits_for_own_gpu(call)) return;
   for (int r = 0; r < size(); ++r) {
     const Member& member = members_[static_cast<std::size_t>(r)];
     const bool came = GroupArea::is_of(
@@ -311,6 +340,9 @@ void HostGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) 
     const bool done = member.area.done().load(std::memory_order_acquire) >= call.number;
     const bool entering = call.stage == Stage::entering;
     bool waits = !entering || !came;
+    if (entering && call.on_device && call.device->step > DeviceCall::Step::offered)
+      waits = GroupArea::said_of(member.area.said().load(std::memory_order_acquire), call.number) <
+              (call.device->step == DeviceCall::Step::wrote ? DeviceWord::wrote : DeviceWord::yes);
     if (entering && call.step > 0) {
       const auto awaited = awaited_by_nodes(call.task);
       waits =

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/collective/choice.hpp"
 #include "runtime/collective/collective_group.hpp"
+#include "runtime/collective/device_group.hpp"
 #include "runtime/collective/group_area.hpp"
 #include "runtime/collective/numa_nodes.hpp"
 #include "runtime/collective/slice.hpp"
@@ -55,6 +58,9 @@ class HostGroup final : public CollectiveGroup {
   void prepare(PlannedCall& call) override;
   void begin(PlannedCall& call) noexcept override;
   void advance_first(PlannedCall& call) noexcept override;
+  std::unique_ptr<DeviceCall> offer(const PlannedCall& call) override;
+  bool works_silently() const noexcept override;
+  bool gpu_works() noexcept override;
   bool show(PlannedCall& call) noexcept override;
   Status gone_failure(std::uint64_t number) const noexcept override;
   bool needs_more(const PlannedCall& call, int member) noexcept override;
@@ -89,6 +95,33 @@ class HostGroup final : public CollectiveGroup {
   /// True if others touch `who`'s tensors, so that `who` must wait until all members are done.
   static bool stays_for(const PlannedCall& call, int who) noexcept;
   void ring(int rank) noexcept;
+  void ring_all() noexcept;
+  /// This rank's part of the call is done.
+  void say_done(PlannedCall& call) noexcept;
+  /// Tells that this rank touches nothing of the calls that were given up, once that is so.
+  void say_stopped() noexcept;
+
+  // Calls that the GPUs carry out (host_device.cpp).
+  /// Moves such a call on, while its stage is entering.
+  void meet_on_device(PlannedCall& call) noexcept;
+  /// One step of that; false if it could not go on.
+  bool step_on_device(PlannedCall& call);
+  /// The paths between the GPUs are to be proven, or are known.
+  void begin_to_prove(PlannedCall& call);
+  enum class Offers : std::uint8_t { missing, all, refused };
+  /// Whether all members have offered their GPUs for the call. If one has refused, it falls back.
+  Offers gather_offers(PlannedCall& call);
+  /// Learns where the members' tensors are.
+  DeviceGroup::Found::How find_on_device(PlannedCall& call);
+  /// The least that all members have said; DeviceWord::no or later if one has.
+  DeviceWord all_said(const PlannedCall& call) const noexcept;
+  void say(PlannedCall& call, DeviceWord what) noexcept;
+  void begin_on_device(PlannedCall& call);
+  void refuse_on_device(PlannedCall& call, DeviceWord said);
+  /// Whether the call goes on once this rank's GPU has done something.
+  static bool waits_for_own_gpu(const PlannedCall& call) noexcept;
+  /// Whether this rank's GPU works for the call.
+  static bool is_working(const PlannedCall& call) noexcept;
 
   // Work.
   /// Finds all tensors. False while memory of another rank is not mapped yet, or if what the rank
@@ -153,6 +186,7 @@ class HostGroup final : public CollectiveGroup {
   p2p::OwnedBlock area_block_;
   GroupArea area_;
   std::vector<Member> members_;
+  std::mutex export_mutex_;
   std::vector<std::uint32_t> exported_;  ///< chunks that every member has been told of
   std::vector<const std::byte*> ins_;    ///< by member, while a call works
   std::vector<std::uint64_t> in_bytes_;  ///< bytes of `ins_`
@@ -164,8 +198,10 @@ class HostGroup final : public CollectiveGroup {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   NumaNodes nodes_;
-  Choices choices_;             ///< of the first rank
-  std::size_t word_bytes_ = 0;  ///< largest tensor inside an entry; the same on all ranks
+  Choices choices_;                      ///< of the first rank
+  std::size_t word_bytes_ = 0;           ///< largest tensor inside an entry; the same on all ranks
+  std::unique_ptr<DeviceGroup> device_;  ///< made by the first offer
+  bool stops_ = false;                   ///< it is to be said that this rank has stopped
 };
 
 }  // namespace weft::detail

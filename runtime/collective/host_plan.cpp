@@ -82,6 +82,8 @@ void HostGroup::place_partial(PlannedCall& call) {
 }
 
 void HostGroup::export_chunk(std::uint32_t chunk) {
+  // A call that falls back to host memory does this on any waiting thread.
+  const std::lock_guard lock(export_mutex_);
   if (std::find(exported_.begin(), exported_.end(), chunk) != exported_.end()) return;
   table_.share(ranks_, chunk, {.what = CollectiveMessage::What::shared, .group = id_});
   exported_.push_back(chunk);

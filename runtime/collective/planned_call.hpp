@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/atomic_stage.hpp"
 #include "p2p/memory/arena.hpp"
+#include "runtime/collective/device_call.hpp"
 #include "runtime/collective/gpu_call.hpp"
 #include "runtime/collective/group_area.hpp"
 #include "runtime/collective/reducer.hpp"
@@ -45,6 +47,16 @@ struct BetweenHosts {
   std::vector<Partner> partners{};
 };
 
+/// A call that can go two ways: what it has of the one that it does not go now.
+struct OtherWay {
+  Call call;
+  Task task;
+  bool with_word = false;
+  std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  WithinHost within;
+};
+
 struct PlannedCall {
   enum class Stage : std::uint8_t {
     idle,
@@ -56,8 +68,13 @@ struct PlannedCall {
     ended
   };
 
-  Call call;                     ///< holds the tensors, in host memory
+  Call call;                     ///< holds the tensors, in host memory unless on_device
   std::unique_ptr<GpuCall> gpu;  ///< null: they are the application's own
+  /// For the GPUs to carry it out. Null: they don't, or a member's has refused.
+  std::unique_ptr<DeviceCall> device;
+  bool on_device = false;  ///< they carry it out, as far as this rank knows
+  /// By host memory while on_device, else on the GPU. Without one, the call has had but one way.
+  std::optional<OtherWay> other_way;
   Task task;
   std::optional<Reducer> reducer;
   std::uint32_t fingerprint = 0;
@@ -92,6 +109,14 @@ struct PlannedCall {
     const std::size_t out_place = within.out_stage ? 0 : task.out_bytes;
     return static_cast<std::int64_t>(task.in == task.out ? std::max(in_place, out_place)
                                                          : in_place + out_place);
+  }
+  void turn_round() noexcept {
+    std::swap(call, other_way->call);
+    std::swap(task, other_way->task);
+    std::swap(with_word, other_way->with_word);
+    std::swap(in, other_way->in);
+    std::swap(out, other_way->out);
+    std::swap(within, other_way->within);
   }
   void end(Status why) noexcept {
     status = std::move(why);

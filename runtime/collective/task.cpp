@@ -48,8 +48,8 @@ void want(const Call& call, const char* which, const Tensor& tensor, std::int64_
            "see which parts every rank gives and gets");
 }
 
-void want_memory(const Call& call, const char* which, const Tensor& tensor) {
-  if (lacks_host_memory(tensor))
+void want_memory(const Call& call, const char* which, const Tensor& tensor, bool on_gpu) {
+  if (on_gpu ? lacks_memory(tensor) : lacks_host_memory(tensor))
     refuse(call, no_host_memory(which, tensor), give_host_memory(tensor));
 }
 
@@ -98,7 +98,7 @@ std::uint64_t hash_of(const std::vector<std::int64_t>& counts) noexcept {
 
 }  // namespace
 
-Task make_task(const Call& call, int rank, int size) {
+Task make_task(const Call& call, int rank, int size, bool on_gpu) {
   if (call.kind > Kind::scan)
     refuse(call, fmt::format("operation {} does not exist", static_cast<int>(call.kind)),
            "use a value of weft::CollectiveKind");
@@ -117,12 +117,12 @@ Task make_task(const Call& call, int rank, int size) {
   task.element = size_of(dtype);
   const auto take = [&](bool in, bool out) {
     if (in) {
-      want_memory(call, "in", call.in);
+      want_memory(call, "in", call.in, on_gpu);
       task.in = call.in.data();
       task.in_bytes = call.in.bytes();
     }
     if (out) {
-      want_memory(call, "out", call.out);
+      want_memory(call, "out", call.out, on_gpu);
       task.out = call.out.data();
       task.out_bytes = call.out.bytes();
     }

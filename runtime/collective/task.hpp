@@ -38,7 +38,8 @@ struct Task {
   }
 };
 
-/// Validates `call` as rank `rank` of `size`. Throws Error(bad_argument).
-Task make_task(const Call& call, int rank, int size);
+/// Validates `call` as rank `rank` of `size`. `on_gpu`: its tensors may lie on GPUs. Throws
+/// Error(bad_argument).
+Task make_task(const Call& call, int rank, int size, bool on_gpu = false);
 
 }  // namespace weft::detail

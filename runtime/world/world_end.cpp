@@ -13,6 +13,7 @@ void WorldState::announce_leave() {
   rendezvous.stop();
   messages.stop();
   slots.end_copies();
+  collectives.end_work();
   mesh.announce_leave();
 }
 

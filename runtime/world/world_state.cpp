@@ -336,6 +336,7 @@ void WorldState::before_sleep() {
     p2p::full_barrier();
   local.waiter.poll_once();
   slots.serve_pending();
+  collectives.serve();
   messages.unseen().serve();
   rendezvous.serve();
   // Checked after the bell is armed: an event after the user's last poll now rings the bell.

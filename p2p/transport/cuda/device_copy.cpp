@@ -30,8 +30,7 @@ class LateCopies {
     const std::lock_guard lock(mutex_);
     for (std::unique_ptr<CopyUnderWay>& late : all_) {
       const ScopedRelaxation relaxed(late->gpu->driver());
-      if (late->gpu->driver().query_event(late->event) != DriverStatus::not_ready)
-        ended.push_back(std::move(late));
+      if (late->query() != DriverStatus::not_ready) ended.push_back(std::move(late));
     }
     std::erase(all_, nullptr);
   }
@@ -48,17 +47,25 @@ LateCopies& late_copies() {
 
 }  // namespace
 
-DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, DriverStatus status,
-                      std::size_t begun_parts) {
-  const std::shared_ptr<Gpu> gpu = copy->gpu;
-  const char* const operation = copy->operation;
-  if (begun_parts == 0) gpu->check(status, operation, "cuMemcpyAsync");
-  const DriverStatus recorded = gpu->driver().record_event(copy->event, stream);
-  DeviceCopy begun;
-  if (recorded == DriverStatus::success) begun = DeviceCopy(std::move(copy));
-  gpu->check(status, operation, "cuMemcpyAsync");
-  gpu->check(recorded, operation, "cuEventRecord");
+Begun record_work(std::unique_ptr<CopyUnderWay> work, StreamHandle stream, DriverStatus status,
+                  std::size_t begun_parts, const char* function) noexcept {
+  const std::shared_ptr<Gpu> gpu = work->gpu;
+  const char* const operation = work->operation;
+  Begun begun{.status = gpu->outcome(status, operation, function)};
+  if (!begun.status.ok() && begun_parts == 0) return begun;
+  const DriverStatus recorded = gpu->driver().record_event(work->event, stream);
+  work->stream = stream;
+  work->has_no_mark = recorded != DriverStatus::success;
+  if (begun.status.ok()) begun.status = gpu->outcome(recorded, operation, "cuEventRecord");
+  begun.work.emplace(std::move(work));
   return begun;
+}
+
+DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, DriverStatus status,
+                      std::size_t begun_parts, const char* function) {
+  Begun begun = record_work(std::move(copy), stream, status, begun_parts, function);
+  begun.status.or_throw();
+  return *std::move(begun.work);
 }
 
 void reap_late_copies() { late_copies().reap(); }
@@ -85,10 +92,11 @@ std::optional<Status> DeviceCopy::poll() noexcept {
   if (outcome_) return outcome_;
   const Gpu& gpu = *copy_->gpu;
   const ScopedRelaxation relaxed(gpu.driver());
-  const DriverStatus status = gpu.driver().query_event(copy_->event);
+  const DriverStatus status = copy_->query();
   if (status == DriverStatus::not_ready) return std::nullopt;
   copy_->return_event();
-  outcome_ = gpu.outcome(status, copy_->operation, "cuEventQuery");
+  outcome_ =
+      gpu.outcome(status, copy_->operation, copy_->has_no_mark ? "cuStreamQuery" : "cuEventQuery");
   copy_->tensors.clear();
   return outcome_;
 }

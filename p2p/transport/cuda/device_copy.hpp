@@ -32,11 +32,18 @@ struct CopyUnderWay {
     chunks.clear();
   }
 
+  /// How far the GPU is: not_ready while it works.
+  DriverStatus query() const noexcept {
+    return has_no_mark ? gpu->driver().query_stream(stream) : gpu->driver().query_event(event);
+  }
+
   const char* operation;  ///< for errors
   std::shared_ptr<Gpu> gpu;
   Event event;                           ///< recorded behind it
   std::vector<Event> chunks{};           ///< behind each chunk of it but the last
   std::size_t there = 0;                 ///< chunks that have ended
+  StreamHandle stream = nullptr;         ///< that it is on
+  bool has_no_mark = false;              ///< the event could not be recorded
   std::vector<Tensor> tensors{};         ///< its ends
   OwnedBlock block{};                    ///< its host memory, or
   std::shared_ptr<const void> memory{};  ///< what keeps that
@@ -74,10 +81,22 @@ class DeviceCopy {
   std::optional<Status> outcome_;
 };
 
+/// Work that has begun, and how that went.
+struct Begun {
+  std::optional<DeviceCopy> work{};  ///< nullopt: nothing has begun
+  Status status{};                   ///< of the first part that did not begin, or of its event
+};
+
+/// Records the event behind work on the stream that its parts were put on. `status`: of the last
+/// part, which `function` gave; if that failed, the `begun` parts before it go on.
+Begun record_work(std::unique_ptr<CopyUnderWay> work, StreamHandle stream, DriverStatus status,
+                  std::size_t begun, const char* function) noexcept;
+
 /// Records the event of a copy on the stream that its parts were put on. `status`: of the last
-/// part; if that failed, the `begun` parts before it go on, kept, and its error is thrown.
+/// part, which `function` gave; if that failed, the `begun` parts before it go on, kept, and its
+/// error is thrown.
 DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, DriverStatus status,
-                      std::size_t begun = 0);
+                      std::size_t begun = 0, const char* function = "cuMemcpyAsync");
 
 /// Waits for the copy of a page that proves a path, some seconds at most, and returns its host
 /// memory. Throws Error.

@@ -24,14 +24,18 @@ std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
 Gpu::~Gpu() {
   if (context_ == nullptr || forked()) {
     (void)words_.release();  // on purpose: they would call the driver
+    (void)kernels_.release();
     return;
   }
-  if (words_ != nullptr && driver_.push_context(context_) == DriverStatus::success) {
+  if ((words_ != nullptr || kernels_ != nullptr) &&
+      driver_.push_context(context_) == DriverStatus::success) {
     words_.reset();
+    kernels_.reset();
     Context popped = nullptr;
     (void)driver_.pop_context(&popped);
   }
   (void)words_.release();  // on purpose: nothing can be said of the streams of a GPU that is lost
+  (void)kernels_.release();
   for (const Event event : events_) (void)driver_.destroy_event(event);
   for (const StreamHandle stream : streams_) (void)driver_.destroy_stream(stream);
   for (const StreamHandle stream : {stream_, stream_to_host_})
@@ -103,6 +107,17 @@ StreamWords& Gpu::words(const char* operation) {
     words_in_use_.store(words_.get(), std::memory_order_release);
   }
   return *words_;
+}
+
+GpuKernels& Gpu::kernels() {
+  const std::lock_guard lock(kernels_mutex_);
+  if (kernels_ == nullptr) kernels_ = std::make_unique<GpuKernels>(*this);
+  return *kernels_;
+}
+
+bool Gpu::has_looked_for_kernels() noexcept {
+  const std::lock_guard lock(kernels_mutex_);
+  return kernels_ != nullptr;
 }
 
 void Gpu::check(DriverStatus status, const char* operation, const char* function) const {

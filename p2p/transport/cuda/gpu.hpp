@@ -9,6 +9,7 @@
 
 #include "base/os/fork_mark.hpp"
 #include "p2p/transport/cuda/api/driver.hpp"
+#include "p2p/transport/cuda/gpu_kernels.hpp"
 #include "p2p/transport/cuda/stream_words.hpp"
 #include "weft/device.hpp"
 #include "weft/error.hpp"
@@ -60,6 +61,11 @@ class Gpu {
   /// The same if they have been made; null, else.
   StreamWords* words_in_use() noexcept { return words_in_use_.load(std::memory_order_acquire); }
 
+  /// The kernels, loaded by the first call. Requires a Current, and then that no stream waits.
+  GpuKernels& kernels();
+  /// Whether they have been loaded, or refused.
+  bool has_looked_for_kernels() noexcept;
+
   /// Throws the error of a call of the driver unless `status` is success: exhausted for lack of
   /// memory, else system. `function`: the call, as NVIDIA names it.
   void check(DriverStatus status, const char* operation, const char* function) const;
@@ -81,6 +87,8 @@ class Gpu {
   std::mutex words_mutex_;
   std::unique_ptr<StreamWords> words_;
   std::atomic<StreamWords*> words_in_use_{nullptr};
+  std::mutex kernels_mutex_;
+  std::unique_ptr<GpuKernels> kernels_;
 };
 
 }  // namespace weft::p2p::cuda

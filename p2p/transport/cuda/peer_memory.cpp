@@ -52,6 +52,13 @@ const PeerMemory::Chunk* PeerMemory::find(int rank, std::uint32_t chunk) const {
   return found == chunks_.end() ? nullptr : &found->second;
 }
 
+std::optional<ExportedChunk> PeerMemory::told(int rank, std::uint32_t chunk) const {
+  const std::lock_guard lock(mutex_);
+  const Chunk* const known = find(rank, chunk);
+  if (known == nullptr) return std::nullopt;
+  return known->exported;
+}
+
 PeerMemory::Mapped PeerMemory::map(int rank, const Range& range,
                                    const std::shared_ptr<Gpu>& by) noexcept {
   try {

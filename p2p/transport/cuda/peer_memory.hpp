@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,9 @@ class PeerMemory {
  public:
   /// A chunk of that rank's; `descriptor`: none if this process had no room for it.
   void keep(int rank, std::uint32_t chunk, const ExportedChunk& exported, os::Fd descriptor);
+
+  /// The chunk as that rank has told of it; nullopt: it has not yet.
+  std::optional<ExportedChunk> told(int rank, std::uint32_t chunk) const;
 
   struct Range {
     std::uint32_t chunk = 0;

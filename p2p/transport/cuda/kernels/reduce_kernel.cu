@@ -1,0 +1,15 @@
+// The kernels, for nvcc.
+#include "p2p/transport/cuda/kernels/reduce_kernel.hpp"
+
+namespace weft::p2p::cuda::kernels {
+
+#define WEFT_REDUCE_KERNEL(dtype, reduction, Type, Op)                                          \
+  extern "C" __global__ void __launch_bounds__(256)                                             \
+      weft_reduce_##dtype##_##reduction(const __grid_constant__ ReduceParameters launch) {      \
+    reduce<Type, Op>(launch, static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x, \
+                     static_cast<std::uint64_t>(gridDim.x) * blockDim.x);                       \
+  }
+WEFT_REDUCE_KERNELS(WEFT_REDUCE_KERNEL)
+#undef WEFT_REDUCE_KERNEL
+
+}  // namespace weft::p2p::cuda::kernels
