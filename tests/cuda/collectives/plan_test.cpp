@@ -83,7 +83,10 @@ TEST_P(GpuPlans, AreUnderWayTogether) {
         set(world, tensors[i], static_cast<float>(i));
         plans[i].start().or_throw();
       }
-      EXPECT_EQ(plans[0].start().code(), Code::bad_argument) << "it is under way";
+      // The GPUs may have carried it out by now; copies take longer.
+      if (GetParam() != Over::shm) {
+        EXPECT_EQ(plans[0].start().code(), Code::bad_argument) << "it is under way";
+      }
       // In their order in every other run, from the last one in the others.
       for (std::size_t nth = 0; nth < 4; ++nth) {
         const std::size_t i = run % 2 == 0 ? nth : 3 - nth;
@@ -95,7 +98,7 @@ TEST_P(GpuPlans, AreUnderWayTogether) {
         EXPECT_EQ(seen_by_application(world, tensors[i]), wanted);
       }
     }
-    EXPECT_EQ(group.staged_bytes(), 5 * 3 * 2 * 20000U);
+    EXPECT_EQ(group.staged_bytes(), GetParam() == Over::shm ? 0U : 5 * 3 * 2 * 20000U);
     meet(world);
   });
 }

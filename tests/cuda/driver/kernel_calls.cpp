@@ -1,6 +1,8 @@
-// Modules and kernels: a kernel's body is its twin, which the test added by the kernel's name.
+// Modules and kernels: a kernel's body is its twin, which the test added by the kernel's name, or
+// that of weft's own kernel.
 #include <cstring>
 
+#include "tests/cuda/driver/reduce_twins.hpp"
 #include "tests/cuda/driver/streams.hpp"
 
 struct CUmod_st {
@@ -39,14 +41,15 @@ DriverStatus cuModuleUnload(Module module) {
 }
 
 DriverStatus cuModuleGetFunction(Function* function, Module module, const char* name) {
-  STAND_IN_CALL(cuModuleGetFunction, true, plain);
+  STAND_IN_CALL(cuModuleGetFunction, true, waits);
   if (!is_live(module, "modules")) return DriverStatus::invalid_handle;
-  const auto twin = machine().twins.find(name);
-  if (twin == machine().twins.end()) return DriverStatus::not_found;
+  const auto added = machine().twins.find(name);
+  const Twin* const twin = added != machine().twins.end() ? &added->second : twin_of_weft(name);
+  if (twin == nullptr) return DriverStatus::not_found;
   static auto* const made = new std::map<std::string, Function>;
   auto& slot = (*made)[name];
-  if (slot == nullptr) slot = function_of(twin->second);
-  slot->twin = twin->second;
+  if (slot == nullptr) slot = function_of(*twin);
+  slot->twin = *twin;
   *function = slot;
   return kOk;
 }

@@ -48,8 +48,9 @@ void pass_on(World& world, tests::Checks& checks, const std::string& way, const 
   check_edges(world, checks, way, word);
 }
 
-/// The same by published versions, rendezvous, messages and plans.
-void pass_on_otherwise(World& world, tests::Checks& checks) {
+/// The same by published versions, rendezvous, messages and plans, which the GPUs carry out where
+/// they reach each other.
+void pass_on_otherwise(World& world, tests::Checks& checks, const std::string& way) {
   constexpr std::int64_t kElements = 50'000;
   const int next = (world.rank() + 1) % world.size();
   const int before = (world.rank() + world.size() - 1) % world.size();
@@ -91,7 +92,25 @@ void pass_on_otherwise(World& world, tests::Checks& checks) {
     float all = 0;
     for (int rank = 0; rank < world.size(); ++rank) all += of(rank);
     expect(into, all, "a plan gives the sum on the GPU");
+    group.run(broadcast(into, step % world.size())).or_throw();
+    expect(into, all, "a broadcast keeps it");
+    set(gpu, of(world.rank()));
+    group.run(reduce(gpu, into, Reduction::max, 0)).or_throw();
+    if (world.rank() == 0) expect(into, of(world.size() - 1), "the root has the largest");
+    const auto size = static_cast<std::int64_t>(world.size());
+    const Shape part{kElements / size};
+    const Tensor whole = into.part(0, {kElements / size * size});
+    group.run(all_gather(gpu.part(0, part), whole)).or_throw();
+    std::vector<float> gathered(static_cast<std::size_t>(whole.shape().elements()));
+    world.copy(whole, Tensor::wrap(gathered.data(), DType::f32, whole.shape()));
+    for (int rank = 0; rank < world.size(); ++rank)
+      checks.expect(gathered[static_cast<std::size_t>(rank * (kElements / size))] == of(rank),
+                    "the parts are gathered");
+    group.run(reduce_scatter(whole, gpu.part(0, part), Reduction::min)).or_throw();
+    world.copy(gpu.part(0, part), Tensor::wrap(gathered.data(), DType::f32, part));
+    checks.expect(gathered[1] == of(world.rank()), "a rank has its part of the least");
   }
+  checks.expect((group.staged_bytes() == 0) == (way == "mapped"), "bytes that calls have staged");
   exchange.serve().or_throw();
 }
 
@@ -111,6 +130,6 @@ int main(int argc, char** argv) {
     world.copy(gpu, Tensor::wrap(back.data(), DType::f32, {1000}));
     checks.expect(back == values, "the elements come back");
     pass_on(world, checks, argv[2], argv[3]);
-    pass_on_otherwise(world, checks);
+    pass_on_otherwise(world, checks, argv[2]);
   });
 }

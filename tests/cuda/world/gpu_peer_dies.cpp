@@ -1,5 +1,7 @@
 // gpu_peer_dies owner|writer: that rank of two is killed while the writer's GPU copies into the
 // owner's. The other goes on, and nothing is written into its memory any more.
+// gpu_peer_dies member MS: rank 1 is killed that long after it has begun an all_reduce that both
+// ranks' GPUs carry out.
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "tests/ranks/checks.hpp"
+#include "weft/collective.hpp"
 
 namespace weft {
 namespace {
@@ -63,15 +66,43 @@ void write(World& world, tests::Checks& checks, bool dies) {
   checks.expect(holds(world, tensor, 1), "the GPU still works");
 }
 
+void combine(World& world, tests::Checks& checks, std::chrono::milliseconds lives) {
+  auto group = Collectives::open(world);
+  const Tensor tensor = filled(world, 2);
+  Plan plan = group.plan(all_reduce(tensor, Reduction::max));
+  for (int i = 0; i < 3; ++i) plan.run().or_throw();
+  checks.expect(group.staged_bytes() == 0, "the GPUs carry the calls out");
+  if (world.rank() == 1) {
+    std::thread killer([lives] {
+      std::this_thread::sleep_for(lives);
+      die();
+    });
+    for (;;) plan.run().or_throw();
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  Status end;
+  for (int i = 0; i < 1000 && end.ok(); ++i) end = plan.run();
+  checks.expect(end.code() == Code::peer_failed && end.detail().peer == 1, "plan: " + end.text());
+  checks.expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10),
+                "the survivor ends in time");
+  group.settle().or_throw();
+  checks.expect(holds(world, tensor, 2), "the GPU still works");
+  const Tensor next = filled(world, 3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  checks.expect(holds(world, next, 3), "the memory is the survivor's");
+}
+
 }  // namespace
 }  // namespace weft
 
 int main(int argc, char** argv) {
   using namespace weft;
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
   const std::string victim = argv[1];
   return tests::run_as_survivor([&](World& world, tests::Checks& checks) {
-    if (world.rank() == 0)
+    if (victim == "member")
+      combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])));
+    else if (world.rank() == 0)
       own(world, checks, victim == "owner");
     else
       write(world, checks, victim == "writer");

@@ -1,4 +1,4 @@
-"""Starts two ranks, of which one is killed while a GPU copies into the other's memory, and looks
+"""Starts two ranks, of which one is killed while a GPU copies into the other's memory, or works on it, and looks
 whether the other says that everything was as it must be, and the stand-in too.
 
 Usage: gpu_peer_dies.py PROGRAM MPIRUN [FLAG ...]
@@ -14,3 +14,7 @@ for survivor, victim in enumerate(["writer", "owner"]):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
         expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")
         expect("stand-in driver:" not in done.stdout, done.stdout)
+for milliseconds in [0, 7, 30, 70]:
+    done = run(job(mpirun, 2, program, "member", str(milliseconds), survive=True), seconds=60)
+    expect_survivors(done.stdout, [0], f"member, after {milliseconds} ms")
+    expect("stand-in driver:" not in done.stdout, done.stdout)
