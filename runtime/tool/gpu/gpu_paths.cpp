@@ -89,10 +89,10 @@ Finding copied(Gpus& gpus, const GpuChunk& chunk, const std::shared_ptr<p2p::Are
   const OwnedBlock back =
       finish_page(kTry, gpus.stage(kTry, std::span(&page, 1), OwnedBlock(staging, kGpuPage)));
   if (!p2p::holds_page(back.data(), nonce)) return {false, "the page that came back is another"};
-  const bool is_pinned = gpus.is_pinned(back.block().chunk).value_or(false);
+  const bool is_pinned = gpus.pins().is_pinned(back.block().chunk).value_or(false);
   return {true, is_pinned ? "a page went there and back, by pinned memory"
                           : "a page went there and back; the driver pins no memory: " +
-                                gpus.take_pin_refusal()};
+                                gpus.pins().take_refusal()};
 }
 
 void place_staging(const topology::RankPlacement& placement, GpuPaths& paths) {
