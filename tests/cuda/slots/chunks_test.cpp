@@ -102,6 +102,44 @@ TEST_F(InChunks, TensorsComeWholeWithTheCheckOfFlow) {
   for (const Over fabric : some_fabrics()) expect_whole_tensors(fabric, {{Setting::check, "flow"}});
 }
 
+/// Before a rank that has used a GPU puts its first tensor from there into a slot in host memory,
+/// and after it.
+TEST_F(InChunks, TensorsOfTheHostThatArePackedComeWhole) {
+  constexpr std::int64_t kCount = in_chunks(3) + 5;
+  const auto body = [](World& world) {
+    const SlotSpec spec = spec_in_chunks(kCount, Memory::host());
+    const auto values = [](float first) { return counted(kCount, first); };
+    if (world.rank() == 0) {
+      Slot slot = world.expose(spec);
+      for (float first = 0; first < 6; ++first)
+        EXPECT_EQ(elements_of(world, slot.wait().value().tensor()), values(first));
+      return meet(world, "end");
+    }
+    const Tensor on_gpu = tensor_of(world, Memory::gpu(0), values(4));
+    RemoteSlot remote = world.attach(0, spec);
+    const auto put_packed = [&](float first) {
+      const Tensor wide = world.allocate(DType::f32, {2 * kCount});
+      const auto all = wide.as<float>();
+      for (std::int64_t i = 0; i < kCount; ++i)
+        all[2 * static_cast<std::size_t>(i)] = first + static_cast<float>(i);
+      const std::array<std::int64_t, 1> strides{2};
+      remote.put(Tensor::wrap(wide.data(), DType::f32, {kCount}, strides)).wait().or_throw();
+      auto own = values(first + 1);
+      remote.put(Tensor::wrap(own.data(), DType::f32, {kCount})).wait().or_throw();
+    };
+    put_packed(0);
+    put_packed(2);
+    remote.put(on_gpu).wait().or_throw();
+    auto own = values(5);
+    remote.put(Tensor::wrap(own.data(), DType::f32, {kCount})).wait().or_throw();
+    meet(world, "end");
+  };
+  for (const Over fabric : all_fabrics()) {
+    SCOPED_TRACE(name_of(fabric));
+    run_over(fabric, body, 1, {{Setting::gpu_staging, "4k"}});
+  }
+}
+
 /// Where a fabric copies within the call, a thread is not held up by more than some chunks.
 TEST_F(InChunks, TheCopiesOfACallAreBounded) {
   constexpr std::size_t kBytes = std::size_t{32} << 20;
