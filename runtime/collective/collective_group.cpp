@@ -51,22 +51,25 @@ std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
   std::shared_ptr<PlannedCall> planned;
   if (GpuCall::is_needed(call)) [[unlikely]] {
     planned = plan_on_gpu(call);
-    if (planned->device != nullptr) return planned;
-    planned->gpu->make_host();
-    planned->call = planned->gpu->host();
-  } else {
-    planned = std::make_shared<PlannedCall>();
-    planned->call = call;
+    if (planned->device == nullptr) plan_on_host(*planned);
+    return planned;
   }
-  planned->task = make_task(planned->call, me_, size());
+  planned = std::make_shared<PlannedCall>();
+  planned->call = call;
+  plan_work(*planned);
+  return planned;
+}
+
+void CollectiveGroup::plan_work(PlannedCall& planned) {
+  const Call& call = planned.call;
+  planned.task = make_task(call, me_, size());
   if (local_.gpus != nullptr)
     for (const Tensor* tensor : {&call.in, &call.out})
       local_.gpus->check_host(name(call.kind), *tensor);
-  planned->fingerprint = planned->task.signature.fingerprint();
-  if (combines(planned->task.kind()))
-    planned->reducer.emplace(planned->task.signature.dtype, call.op, size());
-  prepare(*planned);
-  return planned;
+  planned.fingerprint = planned.task.signature.fingerprint();
+  if (combines(planned.task.kind()))
+    planned.reducer.emplace(planned.task.signature.dtype, call.op, size());
+  prepare(planned);
 }
 
 Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept {
@@ -104,6 +107,9 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     call->end(failure_of(*call));
     return call->status;
   }
+  if (call->asks_again) [[unlikely]]
+    offer_again(*call);
+  call->for_now = call->asks_again;
   const bool was_on_device = std::exchange(call->on_device, call->device != nullptr);
   if (call->on_device && !was_on_device && call->other_way) [[unlikely]]
     call->turn_round();
@@ -263,7 +269,9 @@ Status CollectiveGroup::make_and_run(const Call& call, Deadline deadline) noexce
     std::shared_ptr<PlannedCall> planned;
     if (GpuCall::is_needed(call)) [[unlikely]] {
       planned = plan_on_gpu(call);
-      if (planned->device == nullptr)
+      if (planned->asks_again)
+        plan_on_host(*planned);
+      else if (planned->device == nullptr)
         return run_staged(*planned->gpu, deadline.resolve(local_.waiter.default_timeout()));
     } else {
       planned = plan(call);

@@ -95,9 +95,9 @@ class CollectiveGroup : public p2p::Progressable {
   virtual void prepare(PlannedCall& call) = 0;
   /// Called once the call has its number: copies those user tensors that must be copied at once.
   virtual void begin(PlannedCall& call) noexcept = 0;
-  /// Prepares a call on tensors on GPUs for these to carry it out; null if they don't. Throws
-  /// Error.
-  virtual std::unique_ptr<DeviceCall> offer(const PlannedCall& call);
+  /// Prepares a call on tensors on GPUs for these to carry it out, `task` on the tensors of
+  /// `call`: sets `device`, or `asks_again`, or neither if they never do. Throws Error.
+  virtual void offer(PlannedCall& planned, const Task& task, const Call& call);
   /// True while something goes on for the oldest call that rings no doorbell.
   virtual bool works_silently() const noexcept { return false; }
   /// Moves the oldest call as far as possible, up to Stage::ended.
@@ -196,6 +196,12 @@ class CollectiveGroup : public p2p::Progressable {
   /// A call that the GPUs may carry out; without `device`, it goes by host memory, which is to be
   /// prepared. Throws Error.
   std::shared_ptr<PlannedCall> plan_on_gpu(const Call& call);
+  /// Prepares a call that has no `device` for host memory. Throws Error.
+  void plan_on_host(PlannedCall& planned);
+  /// The same for a call on tensors in host memory.
+  void plan_work(PlannedCall& planned);
+  /// The reason why a call has no `device` may have passed.
+  void offer_again(PlannedCall& call) noexcept;
   /// Begins to copy a plan's input, if it has one there.
   Status begin_to_bring(PlannedCall& call) noexcept;
   /// Begins the calls whose inputs are here.

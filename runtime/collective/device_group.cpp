@@ -104,6 +104,7 @@ bool DeviceGroup::find_kernel(const Task& task, DeviceCall& call) {
     return false;
   }
   if (!call.gpu->has_looked_for_kernels() && local_.gpus->any_stream_waits()) {
+    refusal_passes_ = true;
     refuse(Why::stream_waits,
            [] { return std::string("kernels can't be loaded while a stream waits"); });
     return false;
@@ -124,6 +125,7 @@ bool DeviceGroup::prepare(DeviceCall& call) {
   if (made != pages_.end())
     return place(made->second, call, call.places.pages_chunk, call.places.pages_offset);
   if (local_.gpus->any_stream_waits()) {
+    refusal_passes_ = true;
     refuse(Why::stream_waits,
            [] { return std::string("a group can't begin to use a GPU while a stream waits"); });
     return false;
@@ -137,6 +139,7 @@ bool DeviceGroup::prepare(DeviceCall& call) {
     pages_.emplace(call.gpu->ordinal(), pages);
     return place(pages, call, call.places.pages_chunk, call.places.pages_offset);
   } catch (const Error& error) {
+    refusal_passes_ = true;
     refuse(Why::no_pages, [&] {
       return fmt::format("no memory for pages that prove the paths: {}",
                          error.status().detail().message);
@@ -146,6 +149,7 @@ bool DeviceGroup::prepare(DeviceCall& call) {
 }
 
 std::unique_ptr<DeviceCall> DeviceGroup::offer(const Task& task, const Call& call) {
+  refusal_passes_ = false;
   if (task.count == 0 || size() < 2) return {};  // nothing is combined or moved
   if (!is_for_gpus(task.kind())) {
     const auto kind = static_cast<unsigned>(task.kind());

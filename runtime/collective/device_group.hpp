@@ -31,6 +31,8 @@ class DeviceGroup {
   /// This rank's side of a call on tensors on its GPU. Null: the call goes by host memory, and the
   /// log says why. Throws Error.
   std::unique_ptr<DeviceCall> offer(const Task& task, const Call& call);
+  /// Whether the last offer() returned null for a reason that may pass.
+  bool refusal_passes() const noexcept { return refusal_passes_; }
   /// Chunks of this rank's that the others must know before such a call.
   std::span<const std::uint32_t> chunks() const noexcept { return chunks_; }
   /// Reasons why a call goes by host memory.
@@ -123,6 +125,7 @@ class DeviceGroup {
   const int me_;
   p2p::SilentWork silent_;
   bool is_silent_ = false;
+  bool refusal_passes_ = false;
   p2p::cuda::OwnStreams streams_;
   std::vector<std::uint32_t> chunks_;
   std::uint64_t told_ = 0;       ///< bit `why`: it has been logged

@@ -22,23 +22,42 @@ std::shared_ptr<PlannedCall> CollectiveGroup::plan_on_gpu(const Call& call) {
   for (const Tensor* tensor : {&call.in, &call.out})
     local_.gpus->check_host(name(call.kind), *tensor);
   const auto owner = acquire();
-  planned->device = offer(*planned);
+  offer(*planned, planned->task, planned->call);
   return planned;
 }
 
-std::unique_ptr<DeviceCall> CollectiveGroup::offer(const PlannedCall&) {
+void CollectiveGroup::plan_on_host(PlannedCall& planned) {
+  planned.gpu->make_host();
+  if (planned.asks_again) {
+    planned.other_way.emplace();
+    planned.other_way->call = planned.call;
+    planned.other_way->task = std::move(planned.task);
+  }
+  planned.call = planned.gpu->host();
+  plan_work(planned);
+}
+
+void CollectiveGroup::offer_again(PlannedCall& call) noexcept {
+  try {
+    offer(call, call.other_way->task, call.other_way->call);
+  } catch (...) {
+    // The next start asks again.
+  }
+}
+
+void CollectiveGroup::offer(PlannedCall&, const Task&, const Call&) {
   if (!std::exchange(known_.is_staging_told, true))
     local_.log->info(
         Subsystem::path,
         "a group's tensors on GPUs go through host memory: not all of its ranks are on "
         "one host");
-  return {};
 }
 
 void CollectiveGroup::fall_back(PlannedCall& call, bool for_good) noexcept {
   try {
     if (for_good) call.device.reset();
     call.on_device = false;
+    call.for_now = !for_good;
     if (call.other_way) {
       call.turn_round();
     } else {

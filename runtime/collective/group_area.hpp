@@ -120,6 +120,8 @@ class GroupArea {
   /// The mark of a call that this rank offers to carry out on its GPU; it has not shown tensors in
   /// host memory.
   static std::uint32_t mark_on_device(std::uint32_t mark) noexcept { return mark ^ 2U; }
+  /// The mark of a call by host memory that is offered anew when it is started again.
+  static std::uint32_t mark_for_now(std::uint32_t mark) noexcept { return mark ^ 4U; }
 
   /// The value of said(). It only rises.
   static std::uint64_t device_word(std::uint64_t call, DeviceWord what) noexcept {

@@ -17,12 +17,13 @@ namespace weft::detail {
 using DeviceStage = PlannedCall::Stage;
 using DeviceStep = DeviceCall::Step;
 
-std::unique_ptr<DeviceCall> HostGroup::offer(const PlannedCall& call) {
+void HostGroup::offer(PlannedCall& planned, const Task& task, const Call& call) {
   if (device_ == nullptr) device_ = std::make_unique<DeviceGroup>(local_, ranks_, me_);
-  auto offered = device_->offer(call.task, call.call);
+  auto offered = device_->offer(task, call);
   if (offered != nullptr)
     for (const std::uint32_t chunk : device_->chunks()) export_chunk(chunk);
-  return offered;
+  planned.asks_again = offered == nullptr && device_->refusal_passes();
+  planned.device = std::move(offered);
 }
 
 bool HostGroup::works_silently() const noexcept {
@@ -86,13 +87,11 @@ HostGroup::Offers HostGroup::gather_offers(PlannedCall& call) {
     }
     if (static_cast<std::uint32_t>(word) == GroupArea::mark_on_device(call.mark)) continue;
     if (!agrees(call, r, word)) return Offers::missing;
-    const auto said = GroupArea::said_of(
-        members_[static_cast<std::size_t>(r)].area.said().load(std::memory_order_acquire),
-        call.number);
     device_->refuse(DeviceGroup::Why::not_offered, [&] {
       return fmt::format("rank {} does not offer its GPU", ranks_[static_cast<std::size_t>(r)]);
     });
-    fall_back(call, said != DeviceWord::later);
+    // One that does so for now passes that on to those that look at this rank first.
+    fall_back(call, static_cast<std::uint32_t>(word) == call.mark);
     return Offers::refused;
   }
   return all ? Offers::all : Offers::missing;
@@ -164,8 +163,10 @@ DeviceWord HostGroup::all_said(const PlannedCall& call) const noexcept {
     if (said == DeviceWord::no) return said;
     // A member that knows better goes by host memory at once.
     const std::uint64_t word = member.area.call_word(call.number).load(std::memory_order_acquire);
+    const auto mark = static_cast<std::uint32_t>(word);
     later = later || said == DeviceWord::later ||
-            (GroupArea::is_of(word, call.number) && static_cast<std::uint32_t>(word) == call.mark);
+            (GroupArea::is_of(word, call.number) &&
+             (mark == call.mark || mark == GroupArea::mark_for_now(call.mark)));
     least = std::min(least, said);
   }
   return later ? DeviceWord::later : least;

@@ -173,7 +173,11 @@ void HostGroup::post(PlannedCall& call) noexcept {
   } else if (call.task.in_bytes > 0) {
     std::memcpy(area_.payload(number), call.task.in, call.task.in_bytes);
   }
-  const std::uint32_t mark = call.on_device ? GroupArea::mark_on_device(call.mark) : call.mark;
+  std::uint32_t mark = call.mark;
+  if (call.on_device)
+    mark = GroupArea::mark_on_device(mark);
+  else if (call.for_now) [[unlikely]]
+    mark = GroupArea::mark_for_now(mark);
   area_.call_word(number).store(GroupArea::announce(number, mark), std::memory_order_release);
   ring_all();
   call.stage = Stage::entering;
@@ -200,6 +204,7 @@ bool HostGroup::agrees(const PlannedCall& call, int other, std::uint64_t word) n
   const auto mark = static_cast<std::uint32_t>(word);
   if (mark == call.mark) [[likely]]
     return true;
+  if (mark == GroupArea::mark_for_now(call.mark)) return true;
   // That member goes by host memory too, as soon as it sees that this rank does.
   if (mark == GroupArea::mark_on_device(call.mark)) return false;
   // The reason why a rank has given up comes in a control message.

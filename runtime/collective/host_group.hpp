@@ -58,7 +58,7 @@ class HostGroup final : public CollectiveGroup {
   void prepare(PlannedCall& call) override;
   void begin(PlannedCall& call) noexcept override;
   void advance_first(PlannedCall& call) noexcept override;
-  std::unique_ptr<DeviceCall> offer(const PlannedCall& call) override;
+  void offer(PlannedCall& planned, const Task& task, const Call& call) override;
   bool works_silently() const noexcept override;
   bool gpu_works() noexcept override;
   bool show(PlannedCall& call) noexcept override;

@@ -73,6 +73,9 @@ struct PlannedCall {
   /// For the GPUs to carry it out. Null: they don't, or a member's has refused.
   std::unique_ptr<DeviceCall> device;
   bool on_device = false;  ///< they carry it out, as far as this rank knows
+  /// There is no `device` for a reason that may pass: each start of the call asks for one.
+  bool asks_again = false;
+  bool for_now = false;  ///< this time it goes by host memory, a later time perhaps not
   /// By host memory while on_device, else on the GPU. Without one, the call has had but one way.
   std::optional<OtherWay> other_way;
   Task task;
