@@ -71,6 +71,8 @@ void CollectiveGroup::break_off() noexcept {
   }
   disconnected_at_ = Clock::now();
   stop();
+  // The application may wait for something else from now on.
+  known_.owes = gpu_works();
 }
 
 Clock::time_point CollectiveGroup::patience() const noexcept {

@@ -144,6 +144,38 @@ TEST_F(DeviceEnds, AreToldByARankThatWaitsForSomethingElse) {
   });
 }
 
+TEST_F(DeviceEnds, AreToldByARankThatHasOnlyTested) {
+  HeldKernel held(*control());
+  std::atomic<bool> has_given_up{false};
+  run(2, [&](World& world) {
+    auto group = Collectives::open(world);
+    const Tensor tensor = filled(world, 1);
+    Plan plan = begin_held(group, tensor, held);
+    meet(world, "begun");
+    if (world.rank() == 0) {
+      plan = {};
+      has_given_up = true;
+    } else {
+      EXPECT_TRUE(soon([&] { return has_given_up.load(); }));
+      // Some times, as it may not have heard of it yet.
+      for (int i = 0; i < 20; ++i) {
+        (void)plan.test();
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+    }
+    meet(world, "tested");
+    if (world.rank() == 0) {
+      held.set_free();
+      EXPECT_OK_STATUS(group.settle(Deadline::after(std::chrono::seconds(5))));
+      EXPECT_EQ(held.ended(), 2);
+    }
+    meet(world, "settled");
+    if (world.rank() == 1) {
+      EXPECT_EQ(plan.wait().code(), Code::cancelled);
+    }
+  });
+}
+
 TEST_F(DeviceEnds, AreAwaitedByARankThatLeaves) {
   HeldKernel held(*control());
   run(2, [&](World& world) {
