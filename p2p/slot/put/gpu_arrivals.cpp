@@ -3,10 +3,19 @@
 #include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
+namespace {
+
+std::shared_ptr<cuda::Gpu> gpu_of(const LocalRank& local, const Tensor& memory) {
+  const auto at = local.gpus->chunk_at(memory.data(), memory.bytes());
+  return at ? at->gpu : nullptr;
+}
+
+}  // namespace
 
 GpuArrivals::GpuArrivals(LocalRank& local, std::size_t bytes, std::uint32_t depth,
                          const Tensor& memory, std::size_t stride)
     : local_(local),
+      gpu_(gpu_of(local, memory)),
       stride_(Heap::rounded(bytes)),
       stage_(std::make_shared<const OwnedBlock>(local.data, stride_ * depth)),
       copies_(depth),
@@ -49,6 +58,10 @@ void GpuArrivals::expect_no_chunks() noexcept {
 
 bool GpuArrivals::is_copying() noexcept {
   const std::lock_guard lock(copies_mutex_);
+  if (may_write_) {
+    may_write_ = gpu_ == nullptr || !gpu_->has_idle_stream();
+    if (may_write_) return true;
+  }
   for (Copy& copy : copies_) {
     if (copy.sequence != 0 && !copy.copy.poll()) return true;
     for (Chunk& chunk : copy.chunks)
@@ -82,7 +95,7 @@ void GpuArrivals::begin_early(std::uint64_t index, std::uint64_t sequence,
                                         {cut.offset(copy.next), cut.bytes_of(copy.next)});
       chunk.counts = chunk.has_begun = true;
     } catch (...) {
-      // It is copied with what is left.
+      lose_sight();  // it is copied with what is left
     }
   }
 }
@@ -107,9 +120,14 @@ void GpuArrivals::begin(std::uint64_t index, std::uint64_t sequence, const Tenso
   const std::size_t offset = good == 0 ? 0 : words_->cut().offset(good);
   copy.copy = {};
   copy.sequence = 0;
-  // On one stream with the chunks', so that none of these comes after it.
-  copy.copy =
-      local_.gpus->unstage("wait", stage_, index * stride_, to, {offset, to.bytes() - offset});
+  try {
+    // On one stream with the chunks', so that none of these comes after it.
+    copy.copy =
+        local_.gpus->unstage("wait", stage_, index * stride_, to, {offset, to.bytes() - offset});
+  } catch (...) {
+    lose_sight();
+    throw;
+  }
   copy.sequence = sequence;
   copy.next = good;
   for (std::size_t i = 0; i < copy.chunks.size(); ++i) {

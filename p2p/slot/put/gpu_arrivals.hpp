@@ -13,6 +13,7 @@
 #include "p2p/slot/put/chunk_words.hpp"
 #include "p2p/slot/put/gpu_offer.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
+#include "p2p/transport/cuda/gpu.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "weft/tensor.hpp"
 
@@ -80,14 +81,18 @@ class GpuArrivals {
     std::vector<Chunk> chunks{};
   };
   static constexpr std::uint64_t kNoChunks = std::numeric_limits<std::uint64_t>::max();
+  /// A copy that did not begin as it should may write all the same, and nobody follows it.
+  void lose_sight() noexcept { may_write_ = true; }
   /// The chunks that were copied after they had come for good.
   std::size_t good_chunks(std::uint64_t index, std::uint64_t sequence) const noexcept;
 
   LocalRank& local_;
+  const std::shared_ptr<cuda::Gpu> gpu_;
   const std::size_t stride_;
   const std::shared_ptr<const OwnedBlock> stage_;
   std::mutex copies_mutex_;
   std::vector<Copy> copies_;  ///< by buffer
+  bool may_write_ = false;    ///< a copy that is none of these
   const ChunkWords* words_ = nullptr;
   std::atomic<std::uint64_t> chunks_above_{kNoChunks};  ///< changes under the mutex
   struct Writer {

@@ -75,6 +75,11 @@ void Gpu::give_back(Event event) noexcept {
     (void)driver_.destroy_event(event);
 }
 
+bool Gpu::has_idle_stream() const noexcept {
+  const ScopedRelaxation relaxed(driver_);
+  return driver_.query_stream(stream_) != DriverStatus::not_ready;
+}
+
 StreamHandle Gpu::take_stream() {
   const std::lock_guard lock(mutex_);
   // Copies of an earlier user that are held up still would hold up those of this one.

@@ -46,6 +46,8 @@ class Gpu {
   /// this GPU to host memory that others wait for, one for all else.
   StreamHandle stream() const noexcept { return stream_; }
   StreamHandle stream_to_host() const noexcept { return stream_to_host_; }
+  /// Whether stream() has ended all that it was given.
+  bool has_idle_stream() const noexcept;
 
   /// True in a fork of the process, where no call of the driver may be made.
   bool forked() const noexcept { return fork_mark_.forked(); }

@@ -213,6 +213,43 @@ TEST_F(HalfwayThere, AWriterIsMappedOnceTheOwnersGpuCopiesForNobody) {
   });
 }
 
+/// The owner's GPU copies a chunk, though the driver could not say when that ends.
+TEST_F(HalfwayThere, AWriterIsNotMappedWhileACopyGoesOnThatNobodyFollows) {
+  run_on(1, in_small_chunks().with(Setting::gpu, "1").with(Setting::log, "off"), [&](World& world) {
+    const SlotSpec spec = spec_in_chunks(kCount, Memory::gpu(1), 1);
+    const Tensor tensor = tensor_of(world, Memory::gpu(1), counted(kCount, 7));
+    const Tensor other = tensor_of(world, Memory::gpu(1), counted(kCount, 3));
+    Slot slot = world.expose(spec);
+    control()->refuse("cuMemcpyAsync", 1, DriverStatus::unknown);
+    RemoteSlot remote = world.attach(0, spec);
+    const auto is_way = [&](const char* way) {
+      return soon([&] { return edge_of(world, "in", Role::receives).way == way; });
+    };
+    ASSERT_TRUE(is_way("staged"));
+    control()->stop_clock(true);
+    const std::uint64_t copies = control()->calls("cuMemcpyAsync") + kChunks;
+    Request request = remote.put(tensor);
+    EXPECT_TRUE(soon([&] { return control()->calls("cuMemcpyAsync") == copies; }));
+    control()->refuse("cuEventRecord", 1, DriverStatus::unknown);
+    control()->tick(kChunk);
+    std::optional<Arrival> arrival;
+    EXPECT_TRUE(soon([&] {
+      look_at(request, slot, arrival);
+      return control()->calls("cuMemcpyAsync") == copies + 1;
+    })) << "the owner copies a chunk";
+    request = {};
+    remote = {};
+    remote = attached(world, spec);
+    EXPECT_TRUE(is_way("staged"));
+    control()->stop_clock(false);
+    remote.put(other).wait().or_throw();
+    EXPECT_EQ(seen_by_application(world, slot.wait().value().tensor()), counted(kCount, 3));
+    remote = {};
+    remote = attached(world, spec);
+    EXPECT_TRUE(is_way("mapped"));
+  });
+}
+
 #if defined(WEFT_TEST_FAKE_NIC)
 TEST_F(HalfwayThere, ALostGpuLeavesNothingInATensorThatTheNicReads) {
   p2p::verbs::fake::FakeNetwork network(with_gpus());
