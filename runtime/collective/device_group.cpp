@@ -103,7 +103,9 @@ bool DeviceGroup::find_kernel(const Task& task, DeviceCall& call) {
     });
     return false;
   }
-  if (!call.gpu->has_looked_for_kernels() && local_.gpus->any_stream_waits()) {
+  std::optional<p2p::cuda::StreamWords::NoneBegins> none_begins;
+  if (!call.gpu->has_looked_for_kernels()) none_begins.emplace();
+  if (none_begins && local_.gpus->any_stream_waits()) {
     refusal_passes_ = true;
     refuse(Why::stream_waits,
            [] { return std::string("kernels can't be loaded while a stream waits"); });
@@ -124,6 +126,7 @@ bool DeviceGroup::prepare(DeviceCall& call) {
   const auto made = pages_.find(call.gpu->ordinal());
   if (made != pages_.end())
     return place(made->second, call, call.places.pages_chunk, call.places.pages_offset);
+  const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (local_.gpus->any_stream_waits()) {
     refusal_passes_ = true;
     refuse(Why::stream_waits,
@@ -191,6 +194,7 @@ DeviceGroup::Found DeviceGroup::find(int member, std::uint32_t chunk, std::uint6
   const auto told = peers.told(rank, chunk);
   if (!told) return {};
   // To map memory may wait for all streams, and this one for the call.
+  const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (local_.gpus->any_stream_waits()) {
     refuse(Why::stream_waits, [&] {
       return fmt::format("new memory of rank {} can't be mapped while a stream waits", rank);

@@ -25,7 +25,15 @@ constexpr std::uint32_t kBeforehand = 64;
 /// A stream that goes on has noticed by then.
 constexpr std::chrono::seconds kMostNoticing{5};
 
+/// Held while a stream begins to wait, or while none may.
+std::mutex& beginning() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 }  // namespace
+
+StreamWords::NoneBegins::NoneBegins() : lock_(beginning()) {}
 
 StreamWords::StreamWords(Gpu& gpu, const char* operation)
     : driver_(gpu.driver()), values_(kCount, 0), events_(kCount, nullptr) {
@@ -78,7 +86,7 @@ void StreamWords::store(std::uint32_t index, std::uint32_t value) noexcept {
 StreamWords::Word StreamWords::begin_wait(Gpu& gpu, const char* operation, StreamHandle stream) {
   Word word;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(beginning(), mutex_);
     if (free_.empty())
       throw_error(Code::exhausted, operation,
                   fmt::format("the {} words on which streams wait are all in use", kCount),

@@ -33,6 +33,16 @@ class StreamWords {
   /// page.
   ~StreamWords();
 
+  /// While one exists, no stream begins to wait. For calls of the driver that may wait for all
+  /// streams, and look before whether one waits. Such calls follow each other. Any thread.
+  class NoneBegins {
+   public:
+    NoneBegins();
+
+   private:
+    const std::lock_guard<std::mutex> lock_;
+  };
+
   struct Word {
     std::uint32_t index = 0;
     std::uint32_t value = 0;  ///< with which its stream goes on

@@ -111,5 +111,50 @@ TEST_F(PassingRefusals, OfPlansThatAreMadeWhileAStreamWaits) {
   });
 }
 
+/// As the driver may wait for all streams.
+TEST_F(PassingRefusals, NoStreamBeginsToWaitWhileAGroupBeginsToUseItsGpu) {
+  std::barrier<> both(2);
+  run(2, [&](World& world) {
+    const Tensor tensor = own_tensor(world);
+    auto group = Collectives::open(world);
+    // Whether `call` comes to the driver only once no one holds streams up.
+    const auto is_held_up = [&](const char* function, const auto& call) {
+      std::optional<p2p::cuda::StreamWords::NoneBegins> none;
+      if (world.rank() == 0) none.emplace();
+      both.arrive_and_wait();
+      const std::uint64_t before = control()->calls(function);
+      std::thread other(call);
+      std::this_thread::sleep_for(milliseconds(50));
+      EXPECT_EQ(control()->calls(function), before);
+      both.arrive_and_wait();
+      none.reset();
+      other.join();
+      both.arrive_and_wait();
+      EXPECT_GT(control()->calls(function), before);
+    };
+    if (world.rank() == 0) {
+      Slot slot = world.expose(stream_spec(Memory::gpu(0), kElements));
+      OwnStream own(world, 0, kElements, 1);
+      meet(world, "exposed");
+      (void)slot.wait_on(own.get()).value();
+      own.synchronize();
+      is_held_up("cuStreamWaitValue32_v2", [&] { (void)slot.wait_on(own.get()).value(); });
+      meet(world, "waits");
+      own.synchronize();
+      meet(world, "end of streams");
+    } else {
+      RemoteSlot remote = world.attach(0, stream_spec({}, kElements));
+      meet(world, "exposed");
+      remote.put(tensor).wait().or_throw();
+      is_held_up("cuStreamWaitValue32_v2", [] {});
+      meet(world, "waits");
+      remote.put(tensor).wait().or_throw();
+      meet(world, "end of streams");
+    }
+    is_held_up("cuMemSetAccess", [&] { group.run(all_reduce(tensor, Reduction::max)).or_throw(); });
+    EXPECT_EQ(group.staged_bytes(), 0U);
+  });
+}
+
 }  // namespace
 }  // namespace weft::tests
