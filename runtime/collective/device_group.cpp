@@ -192,6 +192,11 @@ DeviceGroup::Found DeviceGroup::find(int member, std::uint32_t chunk, std::uint6
   const int rank = ranks_[static_cast<std::size_t>(member)];
   p2p::cuda::PeerMemory& peers = local_.gpus->peers();
   const auto told = peers.told(rank, chunk);
+  if (!told && peers.has_dropped(rank)) {
+    refuse(Why::no_room,
+           [&] { return fmt::format("there is no room to keep all chunks of rank {}", rank); });
+    return {How::later};
+  }
   if (!told) return {};
   // To map memory may wait for all streams, and this one for the call.
   const p2p::cuda::StreamWords::NoneBegins none_begins;

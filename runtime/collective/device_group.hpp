@@ -49,6 +49,7 @@ class DeviceGroup {
     outside,
     unreachable,
     not_mapped,
+    no_room,
     lost,
     unseen,
     earlier_proof,

@@ -40,11 +40,13 @@ bool can_access(const Driver& driver, int from, int to) {
 
 void PeerMemory::keep(int rank, std::uint32_t chunk, const ExportedChunk& exported,
                       os::Fd descriptor) {
-  constexpr std::size_t kMostChunks = 4096;  // of all ranks of a host; a hostile one may name more
   const std::lock_guard lock(mutex_);
-  if (chunks_.size() >= kMostChunks) return;
   // A chunk is never another: the first that is said of one counts.
-  chunks_.try_emplace({rank, chunk}, Chunk{exported, std::move(descriptor), nullptr});
+  if (find(rank, chunk) != nullptr) return;
+  if (chunks_.size() >= kMostChunks)
+    dropped_.insert(rank);
+  else
+    chunks_.try_emplace({rank, chunk}, Chunk{exported, std::move(descriptor), nullptr});
 }
 
 const PeerMemory::Chunk* PeerMemory::find(int rank, std::uint32_t chunk) const {
@@ -57,6 +59,11 @@ std::optional<ExportedChunk> PeerMemory::told(int rank, std::uint32_t chunk) con
   const Chunk* const known = find(rank, chunk);
   if (known == nullptr) return std::nullopt;
   return known->exported;
+}
+
+bool PeerMemory::has_dropped(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return dropped_.contains(rank);
 }
 
 PeerMemory::Mapped PeerMemory::map(int rank, const Range& range,
@@ -114,6 +121,7 @@ void PeerMemory::forget(int rank) {
   // Unmapped when the lock has gone.
   std::map<std::pair<int, std::uint32_t>, Chunk> gone;
   const std::lock_guard lock(mutex_);
+  dropped_.erase(rank);
   for (auto at = chunks_.begin(); at != chunks_.end();)
     if (const auto next = std::next(at); at->first.first == rank) {
       gone.insert(chunks_.extract(at));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -25,8 +26,11 @@ class PeerMemory {
   /// A chunk of that rank's; `descriptor`: none if this process had no room for it.
   void keep(int rank, std::uint32_t chunk, const ExportedChunk& exported, os::Fd descriptor);
 
-  /// The chunk as that rank has told of it; nullopt: it has not yet.
+  /// The chunk as that rank has told of it; nullopt: it has not yet, or there was no room.
   std::optional<ExportedChunk> told(int rank, std::uint32_t chunk) const;
+  /// Whether there was no room for some chunk of that rank's.
+  bool has_dropped(int rank) const;
+  static constexpr std::size_t kMostChunks = 4096;  ///< a hostile rank may name more
 
   struct Range {
     std::uint32_t chunk = 0;
@@ -60,6 +64,7 @@ class PeerMemory {
 
   mutable std::mutex mutex_;
   std::map<std::pair<int, std::uint32_t>, Chunk> chunks_;
+  std::set<int> dropped_;  ///< ranks of which some are missing
   std::map<Proof, GpuWay> proofs_;
 };
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "p2p/transport/cuda/peer_memory.hpp"
 #include "tests/cuda/slots/streams.hpp"
 #include "weft/collective.hpp"
 
@@ -154,6 +155,22 @@ TEST_F(PassingRefusals, NoStreamBeginsToWaitWhileAGroupBeginsToUseItsGpu) {
     is_held_up("cuMemSetAccess", [&] { group.run(all_reduce(tensor, Reduction::max)).or_throw(); });
     EXPECT_EQ(group.staged_bytes(), 0U);
   });
+}
+
+/// A group must not wait for news of such a chunk.
+TEST(ChunksOfPeers, BeyondTheMostAreKnownToBeMissing) {
+  p2p::cuda::PeerMemory peers;
+  for (std::uint32_t chunk = 0; chunk < p2p::cuda::PeerMemory::kMostChunks; ++chunk)
+    peers.keep(1, chunk, {}, {});
+  EXPECT_FALSE(peers.has_dropped(1));
+  peers.keep(1, 0, {}, {});
+  EXPECT_FALSE(peers.has_dropped(1)) << "it is here";
+  peers.keep(2, 7, {}, {});
+  EXPECT_TRUE(peers.has_dropped(2));
+  EXPECT_FALSE(peers.told(2, 7).has_value());
+  EXPECT_FALSE(peers.has_dropped(1));
+  peers.forget(2);
+  EXPECT_FALSE(peers.has_dropped(2));
 }
 
 }  // namespace
