@@ -13,6 +13,8 @@ constexpr std::size_t kMostCopiedAtOnce = std::size_t{16} << 20;
 bool PutWriter::goes_in_chunks(const Moving& moving) noexcept {
   // A put that begins at once has no ticket, as no put in chunks has one.
   if (moving.ticket != 0 && chunks_->put.ticket == moving.ticket) return true;
+  // The chunks are those of a whole tensor, and put_front() has shorter ones.
+  if (moving.parts.size() == 1 && moving.parts.front().bytes() != bytes_) return false;
   // The owner may have begun to copy chunks that are to be overwritten, and must hear of it.
   if (chunks_->owner_looks && chunks_->is_torn) return true;
   if (p2p::any_on_gpu(moving.parts)) return !reached_by_nic(moving.parts);
