@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/stats/waits.hpp"
@@ -24,9 +25,10 @@ struct WaitPolicy {
   static constexpr std::chrono::microseconds kYielding{800};
 
   std::chrono::nanoseconds spin{0};
-  /// After `spin`, a thread that polls sockets goes on polling for this long and yields in between.
-  /// The thread that moves the awaited data may be delayed by the kernel's own work for the
-  /// connection, and sleeping and waking costs more than that delay.
+  /// A thread that polls sockets goes on for this long after `spin`. The thread that moves the
+  /// awaited data may be delayed by the kernel's own work for the connection, and sleeping and
+  /// waking costs more than that delay. It yields between its polls from the start: ranks of other
+  /// hosts or containers may share its processor, of which it can't know.
   std::chrono::nanoseconds yielding{0};
   int yields = 8;
   /// The sleeper runs os::global_barrier() on behalf of the ringers of all processes, which then
@@ -102,7 +104,7 @@ class Waiter {
   const WaitPolicy& policy() const noexcept { return policy_; }
   /// Adds a fabric whose arrivals show only when polled; at most 2. `patient`: the kernel's own
   /// threads deliver this fabric's data and may be late, so waits poll for `policy().yielding`
-  /// before they sleep. Call before any other thread waits.
+  /// before they sleep, and yield meanwhile. Call before any other thread waits.
   void add_poller(Poller& poller, bool patient = false) noexcept {
     (poller_ == nullptr ? poller_ : second_poller_) = &poller;
     patient_ = patient_ || patient;
@@ -162,7 +164,7 @@ class Waiter {
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
-  /// Polls without a pause or a look at the clock, up to kPollsPerClock times: for a wait by the
+  /// Polls without a pause or a look at the clock, up to polls_in_turn() times: for a wait by the
   /// default deadline, of which these few microseconds are no part yet. Returns false at once where
   /// no fabric is polled, and where `spin` is 0, because polling would keep the awaited rank from
   /// running.
@@ -172,7 +174,7 @@ class Waiter {
     // from the writer that is about to store there.
     if (policy_.spin.count() == 0 || poller_ == nullptr) return false;
     const std::uint32_t slow_before = slow_polls();
-    for (int i = 0; i < kPollsPerClock && slow_polls() == slow_before; ++i) {
+    for (int i = 0; i < polls_in_turn() && slow_polls() == slow_before; ++i) {
       poll();
       progress_registry_.progress(true);
       if (ready()) return true;
@@ -180,10 +182,10 @@ class Waiter {
     return false;
   }
   /// The same kHardPolls times, and at `until` at the latest: most awaited data comes within a few
-  /// hundred polls.
+  /// hundred polls. Not of sockets, between whose polls the thread yields.
   template <typename Ready>
   bool comes_at_once(const Ready& ready, Clock::time_point until) const noexcept {
-    if (policy_.spin.count() == 0) return false;
+    if (policy_.spin.count() == 0 || patient_) return false;
     const std::uint32_t slow_before = slow_polls();
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
@@ -220,6 +222,10 @@ class Waiter {
 
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
+  /// Polls of sockets are system calls: after a few of them the processor is offered to others.
+  static constexpr int kPollsPerYield = 16;
+
+  int polls_in_turn() const noexcept { return patient_ ? kPollsPerYield : kPollsPerClock; }
 
   /// Shows one wait in the statistics, from its first sleep on; waits that never sleep stay out.
   class Shown {
@@ -279,12 +285,12 @@ class Waiter {
                                     Clock::time_point until) const noexcept {
     auto now = policy_.spin.count() > 0 ? Clock::now() : until;
     const auto yielding = patient_ ? policy_.yielding : std::chrono::nanoseconds{0};
-    auto yields_from = now + policy_.spin;
-    for (auto end = std::min(until, yields_from + yielding); now < end; now = Clock::now()) {
+    bool is_first = true;
+    for (auto end = std::min(until, now + policy_.spin + yielding); now < end; now = Clock::now()) {
       bool moved = false;
-      if (now >= yields_from) sched_yield();
+      if (patient_ && !std::exchange(is_first, false)) sched_yield();
       const std::uint32_t slow_before = slow_polls();
-      for (int i = 0; i < kPollsPerClock && slow_polls() == slow_before; ++i) {
+      for (int i = 0; i < polls_in_turn() && slow_polls() == slow_before; ++i) {
         moved = poll() || moved;
         progress_registry_.progress(true);
         if (ready()) return WaitEnd::ready;
@@ -292,8 +298,7 @@ class Waiter {
       }
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (!moved) continue;
-      yields_from = now + policy_.spin;
-      end = std::min(until, yields_from + yielding);
+      end = std::min(until, now + policy_.spin + yielding);
     }
     for (int i = 0; i < policy_.yields && (i == 0 || Clock::now() < until); ++i) {
       (void)poll();

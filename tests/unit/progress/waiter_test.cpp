@@ -2,12 +2,15 @@
 #include "p2p/progress/waiter.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 
@@ -65,6 +68,44 @@ TEST(Waiter, PollsNoLongerThanToItsDeadline) {
   // The waiter reads the clock once in 64 polls.
   EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(500))), WaitEnd::timeout);
   EXPECT_LE(slow.polls, 3 * 64);
+}
+
+TEST(Waiter, LeavesTheProcessorEarlyToWhoMayMoveWhatIsAwaited) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (unsigned cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  Doorbell bell{};
+  Slow sockets(microseconds(2));
+  Waiter waiter(bell, {.spin = WaitPolicy::kSpin, .yielding = WaitPolicy::kYielding},
+                milliseconds(100));
+  waiter.add_poller(sockets, true);
+  std::atomic<int> asked{0};
+  std::atomic<int> answered{0};
+  constexpr int kTurns = 21;
+  std::thread peer([&] {  // on the same processor
+    while (answered < kTurns)
+      if (asked > answered)
+        ++answered;
+      else
+        sched_yield();
+  });
+  std::vector<int> polls;
+  for (int turn = 1; turn <= kTurns; ++turn) {
+    sockets.polls = 0;
+    ++asked;
+    EXPECT_EQ(waiter.wait([&] { return answered == turn; }, [] { return false; },
+                          Deadline::after(milliseconds(5000))),
+              WaitEnd::ready);
+    polls.push_back(sockets.polls);
+  }
+  peer.join();
+  EXPECT_EQ(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+  std::ranges::nth_element(polls, polls.begin() + kTurns / 2);
+  EXPECT_LE(polls[kTurns / 2], 64);
 }
 
 /// Counts how often a thread reads the clock.
