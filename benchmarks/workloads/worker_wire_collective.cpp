@@ -36,14 +36,16 @@ RunRow measure(World& world, Collectives& group, BareStream* bare, std::size_t s
   // The unavoidable traffic: both tensors cross the wire, at the same time if there are two ranks.
   const bool both_ways = world.size() == 2 && options.benchmark == kAllReduce;
   LimitWays limit = both_ways ? BareStream::ways_to_exchange(size) : BareStream::ways_to_send(size);
+  const auto operate = [&] {
+    const float value = collective_value(world.rank(), ++turn);
+    std::fill_n(in.as<float>().data(), shape.in, value);
+    plan.run().or_throw();
+  };
   for (std::uint32_t block = 0; block <= blocks; ++block) {
     all_here.run().or_throw();
+    operate();
     const auto start = Timer::now();
-    for (std::uint32_t i = 0; i < operations; ++i) {
-      const float value = collective_value(world.rank(), ++turn);
-      std::fill_n(in.as<float>().data(), shape.in, value);
-      plan.run().or_throw();
-    }
+    for (std::uint32_t i = 0; i < operations; ++i) operate();
     const double spent = microseconds_since(start) / operations;
     if (options.check)
       require_data(collective_right(options.benchmark,
