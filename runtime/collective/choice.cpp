@@ -157,7 +157,7 @@ bool makes_sense(const CollectiveRule& rule) noexcept {
 
 bool Choices::makes_sense() const noexcept {
   return count <= kMostRules && detail::makes_sense(within) && detail::makes_sense(between) &&
-         combine > 0 && std::isfinite(combine) && piece >= Piece::kUsual && piece <= Piece::kMost &&
+         combine > 0 && std::isfinite(combine) && piece >= Piece::kUsual && piece <= Piece::kLong &&
          piece % Piece::kUsual == 0 &&
          std::all_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(count),
                      [](const CollectiveRule& rule) { return detail::makes_sense(rule); });

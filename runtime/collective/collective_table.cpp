@@ -102,7 +102,7 @@ Choices CollectiveTable::choices_of(std::span<const int> ranks) const {
     const LinkCost& own = costs_.of(peer.fabric->kind());
     if (own.latency >= cost.latency) cost = own;
     // Over TCP a put costs system calls at both ends, and its bytes leave the caches anyway.
-    if (peer.fabric->kind() == p2p::FabricKind::tcp) choices.piece = Piece::kMost;
+    if (peer.fabric->kind() == p2p::FabricKind::tcp) choices.piece = Piece::kLong;
   }
   return choices;
 }

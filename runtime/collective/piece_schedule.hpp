@@ -9,10 +9,12 @@ namespace weft::detail {
 
 /// A run of bytes that travels in one put.
 struct Piece {
-  static constexpr std::size_t kMost = 256u << 10;
+  static constexpr std::size_t kMost = 256u << 10;  ///< of a schedule
   /// Size of a piece of a part that has several, where a put costs little: the few outstanding
   /// pieces between two ranks then stay in the processors' caches.
   static constexpr std::size_t kUsual = 64u << 10;
+  /// The same where a put costs system calls at both ends.
+  static constexpr std::size_t kLong = 512u << 10;
   static constexpr std::size_t kHead = 64;  ///< in front of the first piece of a call
   /// Size of the first piece of a part that has several. This piece is copied, to travel with its
   /// head.
@@ -31,22 +33,28 @@ struct Piece {
 /// The bytes that one rank sends another in a call: two parts, the second of which depends on what
 /// other ranks send. Both ends derive the pieces from the sizes alone, so that only the bytes
 /// travel. The first part begins with a piece that carries a head, even if the part has no bytes.
-/// Parts of equal size are cut at the same offsets. The first part is never more than kAhead pieces
-/// ahead of the second, whose piece n can be sent once pieces n of all ranks' first parts have
-/// arrived.
+/// Parts of equal size are cut at the same offsets. The first part is never more than ahead()
+/// pieces ahead of the second, whose piece n can be sent once pieces n of all ranks' first parts
+/// have arrived.
 class PieceSchedule {
  public:
   static constexpr std::size_t kAhead = 4;
+  /// Pieces of the first part that may be ahead of the second. Long ones are fewer: each has a
+  /// buffer at its receiver.
+  static constexpr std::size_t ahead(std::size_t usual) noexcept {
+    return usual > Piece::kMost ? kAhead * Piece::kMost / usual : kAhead;
+  }
 
   PieceSchedule() = default;
-  /// `usual`: bytes of a piece of a part that has several; from Piece::kUsual to Piece::kMost.
+  /// `usual`: bytes of a piece of a part that has several; from Piece::kUsual to Piece::kLong.
   PieceSchedule(bool moves, std::size_t first, std::size_t second, std::size_t usual) noexcept
       : moves_(moves), usual_(usual), bytes_{first, second} {}
 
   bool over() const noexcept { return !first_left() && !second_left(); }
   /// Requires !over().
   Piece next() const noexcept {
-    const bool second = second_left() && (!first_left() || pieces_[0] >= pieces_[1] + kAhead);
+    const bool second =
+        second_left() && (!first_left() || pieces_[0] >= pieces_[1] + ahead(usual_));
     const std::size_t part = second ? 1 : 0;
     Piece piece = cut(bytes_[part], offset_[part], usual_);
     piece.headed = !second && pieces_[0] == 0;

@@ -1,14 +1,12 @@
 #include "runtime/collective/slot_link.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/fail.hpp"
 
 namespace weft::detail {
 namespace {
-
-/// Slots for the pieces that may be ahead in both parts.
-constexpr std::uint32_t kDepth = 2 * PieceSchedule::kAhead;
 
 Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
@@ -26,10 +24,11 @@ SlotLink::~SlotLink() {
 
 SlotSpec SlotLink::spec(int writer, Width width) const {
   const bool wide = width == Width::wide;
+  // Buffers for the pieces that may be ahead in both parts.
   return {.name = name_ + std::to_string(writer) + (wide ? " (wide)" : ""),
           .dtype = DType::u8,
-          .shape = bytes_of(wide ? Piece::kMost : kNarrow),
-          .depth = kDepth};
+          .shape = bytes_of(wide ? std::max(usual_, Piece::kMost) : kNarrow),
+          .depth = static_cast<std::uint32_t>(2 * PieceSchedule::ahead(wide ? usual_ : kNarrow))};
 }
 
 bool SlotLink::is_open(const Widths& widths) const noexcept {

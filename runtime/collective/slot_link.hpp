@@ -64,9 +64,11 @@ class SlotLink {
     std::byte* second = nullptr;
   };
 
-  /// `name`: prefix of the slots' names, to which the link appends the writer.
-  SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, std::string name, int peer)
-      : local_(local), slots_(slots), name_(std::move(name)), peer_(peer) {}
+  /// `name`: prefix of the slots' names, to which the link appends the writer. `usual`: bytes of a
+  /// piece of a part that has several, the same at both ends.
+  SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, std::string name, int peer,
+           std::size_t usual)
+      : local_(local), slots_(slots), name_(std::move(name)), peer_(peer), usual_(usual) {}
   ~SlotLink();
   SlotLink(const SlotLink&) = delete;
   SlotLink& operator=(const SlotLink&) = delete;
@@ -167,6 +169,7 @@ class SlotLink {
   p2p::SlotTable& slots_;
   const std::string name_;
   const int peer_;
+  const std::size_t usual_;
   std::array<Out, kWidths> outs_;
   std::array<In, kWidths> ins_;
   Widths widths_;

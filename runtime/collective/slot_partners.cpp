@@ -67,7 +67,7 @@ SlotLink& SlotGroup::add_link(int rank) {
   auto& link = links_[static_cast<std::size_t>(rank)];
   if (link) return *link;
   auto made = std::make_unique<SlotLink>(local_, slots_, link_name_,
-                                         ranks_[static_cast<std::size_t>(rank)]);
+                                         ranks_[static_cast<std::size_t>(rank)], choices_.piece);
   const auto at =
       std::ranges::lower_bound(linked_, turn(rank), {}, [this](int r) { return turn(r); });
   linked_.insert(at, rank);

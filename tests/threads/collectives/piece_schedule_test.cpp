@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -34,7 +35,7 @@ TEST(PieceSchedule, CoversBothPartsInOrderAndKeepsTheFirstFewPiecesAhead) {
   for (int turn = 0; turn < 2000; ++turn) {
     const std::size_t sizes[] = {random() % 100, random() % 70'000, random() % 5'000'000};
     const std::size_t bytes[] = {sizes[random() % 3], sizes[random() % 3]};
-    const std::size_t usual = random() % 2 == 0 ? Piece::kUsual : Piece::kMost;
+    const std::size_t usual = std::array{Piece::kUsual, Piece::kMost, Piece::kLong}[random() % 3];
     PieceSchedule piece_schedule(true, bytes[0], bytes[1], usual);
     std::size_t offset[] = {0, 0};
     std::size_t pieces[] = {0, 0};
@@ -44,13 +45,13 @@ TEST(PieceSchedule, CoversBothPartsInOrderAndKeepsTheFirstFewPiecesAhead) {
       ASSERT_EQ(piece.offset, offset[part]);
       ASSERT_EQ(piece.number, pieces[part]);
       ASSERT_EQ(piece.headed, pieces[0] == 0);
-      ASSERT_LE(piece.bytes + (piece.headed ? Piece::kHead : 0), Piece::kMost);
+      ASSERT_LE(piece.bytes + (piece.headed ? Piece::kHead : 0), usual);
       // Its own end is at the same place in a part of this size, whichever of the two that is.
       ASSERT_EQ(piece.bytes, PieceSchedule::cut(bytes[part], offset[part], usual).bytes);
       offset[part] += piece.bytes;
       ++pieces[part];
       if (offset[1] < bytes[1]) {
-        ASSERT_LE(pieces[0], pieces[1] + PieceSchedule::kAhead);
+        ASSERT_LE(pieces[0], pieces[1] + PieceSchedule::ahead(usual));
       }
       piece_schedule.pass(piece);
     }
@@ -61,7 +62,7 @@ TEST(PieceSchedule, CoversBothPartsInOrderAndKeepsTheFirstFewPiecesAhead) {
 
 TEST(PieceSchedule, StagesNoMoreThanAPiece) {
   for (const std::size_t total : {0UL, 1UL, Piece::kMostHeaded, Piece::kUsual, 9'000'000UL})
-    EXPECT_LE(PieceSchedule::cut(total, 0, Piece::kMost).bytes + Piece::kHead, Piece::kUsual);
+    EXPECT_LE(PieceSchedule::cut(total, 0, Piece::kLong).bytes + Piece::kHead, Piece::kUsual);
 }
 
 }  // namespace
