@@ -182,12 +182,13 @@ class Waiter {
     return false;
   }
   /// The same kHardPolls times, and at `until` at the latest: most awaited data comes within a few
-  /// hundred polls. Not of sockets, between whose polls the thread yields.
+  /// hundred polls. Between those of sockets the thread yields.
   template <typename Ready>
   bool comes_at_once(const Ready& ready, Clock::time_point until) const noexcept {
-    if (policy_.spin.count() == 0 || patient_) return false;
+    if (policy_.spin.count() == 0) return false;
     const std::uint32_t slow_before = slow_polls();
     for (int i = 0; i < kHardPolls; ++i) {
+      if (patient_ && i != 0 && i % kPollsPerYield == 0) sched_yield();
       poll();
       progress_registry_.progress(true);
       if (ready()) return true;

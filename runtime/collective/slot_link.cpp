@@ -24,11 +24,13 @@ SlotLink::~SlotLink() {
 
 SlotSpec SlotLink::spec(int writer, Width width) const {
   const bool wide = width == Width::wide;
-  // Buffers for the pieces that may be ahead in both parts.
+  // Buffers for the pieces that may be ahead in both parts, and one more if they are few: then the
+  // credits of a call of two pieces wait for the next call's put.
+  const auto ahead = static_cast<std::uint32_t>(PieceSchedule::ahead(wide ? usual_ : kNarrow));
   return {.name = name_ + std::to_string(writer) + (wide ? " (wide)" : ""),
           .dtype = DType::u8,
           .shape = bytes_of(wide ? std::max(usual_, Piece::kMost) : kNarrow),
-          .depth = static_cast<std::uint32_t>(2 * PieceSchedule::ahead(wide ? usual_ : kNarrow))};
+          .depth = ahead < PieceSchedule::kAhead ? 2 * ahead + 1 : 2 * ahead};
 }
 
 bool SlotLink::is_open(const Widths& widths) const noexcept {
