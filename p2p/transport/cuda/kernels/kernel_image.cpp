@@ -4,20 +4,20 @@
 // The assembler takes the file in: it has some megabytes.
 asm(".pushsection .rodata\n"
     ".balign 64\n"
-    ".hidden weft_kernel_image\n"
-    ".globl weft_kernel_image\n"
-    "weft_kernel_image:\n"
+    ".hidden kWeftKernelImage\n"
+    ".globl kWeftKernelImage\n"
+    "kWeftKernelImage:\n"
     ".incbin \"" WEFT_KERNEL_IMAGE
     "\"\n"
     ".byte 0\n"
     ".popsection\n");
-extern "C" const unsigned char weft_kernel_image[];
+extern "C" const unsigned char kWeftKernelImage[];
 #endif
 
 namespace weft::p2p::cuda {
 
 #if defined(WEFT_KERNEL_IMAGE)
-const void* kernel_image() noexcept { return weft_kernel_image; }
+const void* kernel_image() noexcept { return kWeftKernelImage; }
 bool has_kernels() noexcept { return true; }
 #else
 const void* kernel_image() noexcept { return "built without nvcc"; }

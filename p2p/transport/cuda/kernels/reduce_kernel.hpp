@@ -231,48 +231,48 @@ struct MeanOfIntegers {
   }
 };
 
-template <typename Wide, unsigned kCount>
+template <typename Wide, unsigned Count>
 struct Lanes {
-  Wide lane[kCount];
+  Wide lane[Count];
 };
 
-/// Sources `first` and on, `kSpan` (a power of two) at most, as the tree of the collectives on host
+/// Sources `first` and on, `Span` (a power of two) at most, as the tree of the collectives on host
 /// memory: a whole left half with what is there of the right one.
-template <class Type, class Op, unsigned kFirst, unsigned kSpan, unsigned kCount>
-WEFT_ON_BOTH Lanes<typename Type::Wide, kCount> combined(const ReduceParameters& launch,
-                                                         std::uint64_t element) {
+template <class Type, class Op, unsigned First, unsigned Span, unsigned Count>
+WEFT_ON_BOTH Lanes<typename Type::Wide, Count> combined(const ReduceParameters& launch,
+                                                        std::uint64_t element) {
   using Stored = typename Type::Stored;
   using Wide = typename Type::Wide;
-  if constexpr (kSpan == 1) {
-    Stored stored[kCount];
-    const unsigned char* const at = launch.sources[kFirst] + element * sizeof(Stored);
-    if constexpr (kCount > 1) {
+  if constexpr (Span == 1) {
+    Stored stored[Count];
+    const unsigned char* const at = launch.sources[First] + element * sizeof(Stored);
+    if constexpr (Count > 1) {
       const Pack pack = *reinterpret_cast<const Pack*>(at);
       std::memcpy(stored, &pack, sizeof pack);
     } else {
       std::memcpy(stored, at, sizeof(Stored));
     }
-    Lanes<Wide, kCount> loaded;
-    for (unsigned i = 0; i < kCount; ++i) loaded.lane[i] = Type::load(stored[i], launch);
+    Lanes<Wide, Count> loaded;
+    for (unsigned i = 0; i < Count; ++i) loaded.lane[i] = Type::load(stored[i], launch);
     return loaded;
   } else {
-    constexpr unsigned kHalf = kSpan / 2;
-    auto left = combined<Type, Op, kFirst, kHalf, kCount>(launch, element);
-    if (kFirst + kHalf < launch.source_count) {
-      const auto right = combined<Type, Op, kFirst + kHalf, kHalf, kCount>(launch, element);
-      for (unsigned i = 0; i < kCount; ++i) left.lane[i] = Op::of(left.lane[i], right.lane[i]);
+    constexpr unsigned kHalf = Span / 2;
+    auto left = combined<Type, Op, First, kHalf, Count>(launch, element);
+    if (First + kHalf < launch.source_count) {
+      const auto right = combined<Type, Op, First + kHalf, kHalf, Count>(launch, element);
+      for (unsigned i = 0; i < Count; ++i) left.lane[i] = Op::of(left.lane[i], right.lane[i]);
     }
     return left;
   }
 }
 
-template <class Type, class Op, unsigned kCount>
+template <class Type, class Op, unsigned Count>
 WEFT_ON_BOTH void reduce_at(const ReduceParameters& launch, std::uint64_t element) {
   using Stored = typename Type::Stored;
-  const auto result = combined<Type, Op, 0, kMostSources, kCount>(launch, element);
-  Stored stored[kCount];
-  for (unsigned i = 0; i < kCount; ++i) stored[i] = Type::store(result.lane[i], launch);
-  if constexpr (kCount > 1) {
+  const auto result = combined<Type, Op, 0, kMostSources, Count>(launch, element);
+  Stored stored[Count];
+  for (unsigned i = 0; i < Count; ++i) stored[i] = Type::store(result.lane[i], launch);
+  if constexpr (Count > 1) {
     Pack pack;
     std::memcpy(&pack, stored, sizeof pack);
     for (std::uint32_t t = 0; t < launch.target_count; ++t)
