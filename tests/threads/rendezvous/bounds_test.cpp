@@ -310,7 +310,10 @@ TEST(RendezvousOffers, ThatNobodyFetchedAreToldWhereNoServeHasTold) {
           EXPECT_EQ(failures()[0].operation, stats::Operation::rendezvous);
           EXPECT_EQ(failures()[0].peer, 1);
           if (serves) {
-            EXPECT_EQ(exchange.serve().code(), Code::peer_left);
+            // Rank 1 closes its end and then leaves; either may be known first.
+            const Status served = exchange.serve();
+            EXPECT_TRUE(served.code() == Code::closed || served.code() == Code::peer_left)
+                << served.text();
             EXPECT_TRUE(failures().empty());
           }
           exchange = Rendezvous();
