@@ -326,7 +326,7 @@ class Waiter {
       const bool is_late = !is_ready && !is_broken && Clock::now() >= until;
       if (!is_ready && !is_broken && !is_late) {
         shown.sleeps(about, until);
-        sleep(heard, silent, ready, until);
+        sleep(heard, silent || has_silent(), ready, until);  // ready() may begin silent work
       }
       bell_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
       if (is_ready || ready()) return WaitEnd::ready;
@@ -366,7 +366,8 @@ class Waiter {
       if (ready()) return WaitEnd::ready;
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (Clock::now() >= until) return WaitEnd::timeout;
-      sleeper_->sleep(soon ? std::min(until, Clock::now() + WaitPolicy::kFirstLook) : until);
+      sleeper_->sleep(soon || has_silent() ? std::min(until, Clock::now() + WaitPolicy::kFirstLook)
+                                           : until);
     }
   }
 

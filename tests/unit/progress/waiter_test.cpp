@@ -120,6 +120,25 @@ struct CountedClock final : ClockSource {
   const ClockSource* const before;
 };
 
+/// Work that rings no doorbell may begin in the waiter's own look, when it is about to sleep.
+TEST(Waiter, LooksAgainForSilentWorkThatItsLastLookBegan) {
+  Doorbell bell{};
+  Waiter waiter(bell, {}, milliseconds(100));
+  Clock::time_point there{};
+  const auto ready = [&] {
+    if (there == Clock::time_point{} && bell.sleepers.load() > 0) {
+      waiter.count_silent(1);
+      there = Clock::now() + milliseconds(5);
+    }
+    return there != Clock::time_point{} && Clock::now() >= there;
+  };
+  const auto began = Clock::now();
+  EXPECT_EQ(waiter.wait(
+                ready, [] { return false; }, Deadline::after(std::chrono::seconds(5))),
+            WaitEnd::ready);
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(2));
+}
+
 TEST(Waiter, ReadsNoClockForWhatComesWithinAFewPolls) {
   Doorbell bell{};
   Waiter waiter(bell, {.spin = WaitPolicy::kSpin}, milliseconds(100));
