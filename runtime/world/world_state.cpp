@@ -22,6 +22,7 @@
 #include "base/os/pidfd.hpp"
 #include "base/os/system_error.hpp"
 #include "p2p/progress/fences.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/shm/shm_fabric.hpp"
 #include "p2p/transport/tcp/tcp_fabric.hpp"
 #include "p2p/transport/verbs/make_fabric.hpp"
@@ -339,6 +340,8 @@ void WorldState::before_sleep() {
   collectives.serve();
   messages.unseen().serve();
   rendezvous.serve();
+  // No bell rings when a GPU's copy has ended, and its memory may be what others wait for.
+  if (p2p::cuda::reap_late_copies()) local.progress.turn_soon();
   // Checked after the bell is armed: an event after the user's last poll now rings the bell.
   if (user && local.waiter.has_silent()) {
     user_event_due_ = slots.came_silently() || user_event_due_;

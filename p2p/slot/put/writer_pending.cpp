@@ -86,10 +86,8 @@ void PutWriter::fail_pending(const Status& why) noexcept {
   front_done_ = 0;
   if (gpu_sources_) gpu_sources_->drop_all();
   if (chunks_) chunks_->drop();
-  if (mapped_) {
-    mapped_->drop_all();
-    local_.want_service();  // until the copies have ended
-  }
+  if (mapped_) mapped_->drop_all();
+  if (gpu_sources_ || mapped_) local_.want_service();  // until the copies have ended
   pending_.fail_all(unseen(why, 0));
 }
 
@@ -191,7 +189,10 @@ Status PutWriter::cancel_locked(std::uint64_t ticket, bool& ended) noexcept {
   p2p::PendingPut& pending = pending_.at(ticket);
   pending.cancelled = true;
   if (dynamic() && prepared_ == ticket) lending_->forget(target_.index);
-  if (gpu_sources_) gpu_sources_->drop(ticket);
+  if (gpu_sources_) {
+    gpu_sources_->drop(ticket);
+    local_.want_service();
+  }
   pending.release_source();
   drain();
   return failure(Code::cancelled, "put", "cancelled before it was there", "");

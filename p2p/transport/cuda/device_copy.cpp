@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -19,11 +20,14 @@ class LateCopies {
     try {
       const std::lock_guard lock(mutex_);
       all_.push_back(std::move(copy));
+      any_.store(true, std::memory_order_relaxed);
     } catch (...) {
       (void)copy.release();  // on purpose: the GPU may still use its memory
     }
   }
-  void reap() {
+  /// Returns whether any is left.
+  bool reap() {
+    if (!any_.load(std::memory_order_relaxed)) return false;
     // These go when the lock has: they may hold the last handle of memory whose deleter is the
     // user's.
     std::vector<std::unique_ptr<CopyUnderWay>> ended;
@@ -33,11 +37,14 @@ class LateCopies {
       if (late->query() != DriverStatus::not_ready) ended.push_back(std::move(late));
     }
     std::erase(all_, nullptr);
+    any_.store(!all_.empty(), std::memory_order_relaxed);
+    return !all_.empty();
   }
 
  private:
   std::mutex mutex_;
   std::vector<std::unique_ptr<CopyUnderWay>> all_;
+  std::atomic<bool> any_{false};
 };
 
 LateCopies& late_copies() {
@@ -68,7 +75,7 @@ DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, D
   return *std::move(begun.work);
 }
 
-void reap_late_copies() { late_copies().reap(); }
+bool reap_late_copies() { return late_copies().reap(); }
 
 std::optional<Status> DeviceCopy::poll_chunks(std::size_t& there) noexcept {
   if (!outcome_) {
