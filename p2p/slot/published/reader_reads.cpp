@@ -197,7 +197,8 @@ const char* VersionReader::unanswered_hint() const noexcept {
 }
 
 bool VersionReader::is_same_read(std::span<const SlotRun> runs) const noexcept {
-  if (is_given_up_) return false;
+  // A get to a GPU may have given this version from host memory meanwhile.
+  if (is_given_up_ || interrupted_->version <= seen_) return false;
   const std::span<const GetWork> all = reading_->pieces;
   const std::size_t words = proves() ? 1 : 0;
   auto left = all.subspan(words, all.size() - 2 * words);
