@@ -16,6 +16,8 @@ struct Body {
   std::string_view name;
   void (*run)(World&);
   bool needs_threads = false;  ///< several per rank: not where ranks take turns on one thread
+  /// Asserts costs of tensors in host memory, or needs such: not with ends on GPUs.
+  bool is_of_host_memory = false;
 };
 
 using Bodies = std::vector<Body>;
@@ -39,6 +41,7 @@ Bodies collective_bodies();
 Bodies thread_bodies();
 Bodies wait_set_bodies();
 Bodies message_bodies();
+Bodies rendezvous_bodies();
 Bodies signal_bodies();
 Bodies progress_bodies();
 Bodies split_bodies();
@@ -46,6 +49,8 @@ Bodies random_bodies();
 
 /// Every body, in the order of the files above.
 const Bodies& all_bodies();
+/// Those that hold too where tensors lie on GPUs (Ends).
+Bodies bodies_for_gpus();
 
 // Long bodies, which runners start by name.
 void soak(World& world);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/conformance/ends.hpp"
 #include "tests/pattern.hpp"
 #include "weft/weft.hpp"
 
@@ -35,7 +36,7 @@ struct Where {
 /// The checks of one rank. Each throws Failed. Thread-safety: several threads may check.
 class Check {
  public:
-  explicit Check(const World& world) : rank_(world.rank()), size_(world.size()) {}
+  explicit Check(World& world) : world_(&world) {}
 
   void operator()(bool holds, std::string_view what, const Where& where = Where::current()) const {
     if (!holds) fail(std::string(what), where);
@@ -81,7 +82,7 @@ class Check {
   /// Requires that `tensor` is the one that was put with `pattern`.
   void holds(const Tensor& tensor, std::uint64_t pattern, std::string_view what,
              const Where& where = Where::current()) const {
-    if (!tests::holds(tensor, pattern))
+    if (!conformance::holds(*world_, tensor, pattern))
       fail(std::string(what) + ": " + tensor.text() + " is not the one that was put", where);
   }
 
@@ -107,8 +108,7 @@ class Check {
     }
   }
 
-  int rank_;
-  int size_;
+  World* world_;
 };
 
 }  // namespace weft::conformance

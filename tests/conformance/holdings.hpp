@@ -29,7 +29,7 @@ inline std::string left_behind(const Report& before, const Report& now) {
   std::string left;
   // A path or a ring that was made meanwhile keeps its memory for the rest of the job.
   if (idle_paths(now) != idle_paths(before) || rings(now) != rings(before)) return left;
-  for (std::size_t i = 0; i < now.arenas.size(); ++i) {
+  for (std::size_t i = 0; i < before.arenas.size(); ++i) {
     const ArenaReport& was = before.arenas[i];
     const ArenaReport& is = now.arenas[i];
     const auto tell = [&](const char* what, std::uint64_t a, std::uint64_t b) {

@@ -1,6 +1,8 @@
 // Runs the bodies as one rank under a launcher, all in turn in one job:
 //   conformance_ranks            every body
 //   conformance_ranks NAME...    the named ones; soak and churn too
+// Before these, --gpu-owners and --gpu-others put tensors on GPUs (Ends). Bodies that are of host
+// memory are left out then.
 // WEFT_FABRIC chooses the fabric. The first body that fails is named on stderr.
 #include <algorithm>
 #include <chrono>
@@ -37,9 +39,20 @@ std::uint64_t agreed_seed(World& world) {
   return static_cast<std::uint64_t>(seed);
 }
 
+/// Takes the options off the arguments.
+void take_ends(int& count, char**& arguments) {
+  for (; count > 0 && std::strncmp(*arguments, "--", 2) == 0; --count, ++arguments) {
+    const std::string option = *arguments;
+    if (option != "--gpu-owners" && option != "--gpu-others")
+      throw std::runtime_error("there is no option " + option);
+    (option == "--gpu-owners" ? settings().ends.owner : settings().ends.other) = Memory::gpu();
+  }
+}
+
 Bodies chosen(int count, char** names) {
-  if (count == 0) return all_bodies();
-  Bodies known = all_bodies();
+  const bool on_gpus = settings().ends.owner.is_gpu() || settings().ends.other.is_gpu();
+  Bodies known = on_gpus ? bodies_for_gpus() : all_bodies();
+  if (count == 0) return known;
   known.push_back({"soak", soak});
   known.push_back({"churn", churn});
   Bodies bodies;
@@ -90,7 +103,10 @@ int main(int argc, char** argv) try {
   settings().soak = std::chrono::seconds(is_full ? 120 : 20);
   settings().churn_slots = 10'000;
   settings().churn_cycles = is_full ? 100 : 3;
-  const Bodies bodies = chosen(argc - 1, argv + 1);
+  int count = argc - 1;
+  char** words = argv + 1;
+  take_ends(count, words);
+  const Bodies bodies = chosen(count, words);
   World world = World::join();
   return run_all(world, bodies) ? 0 : 1;
 } catch (const std::exception& error) {

@@ -12,12 +12,15 @@ namespace weft::conformance {
 /// Every rank constructs one and runs the same bodies in the same order. For use by one thread.
 class Runner {
  public:
-  explicit Runner(World& world) : world_(world), check_(world), meeting_(world, "runner") {}
+  explicit Runner(World& world);
 
   /// Throws the exception of the body, or Failed if the body has left memory in the arenas.
   void run(const Body& body);
 
  private:
+  /// GPUs and paths to their memory keep some pages from their first use on.
+  void use_gpus();
+
   World& world_;
   Check check_;
   Meeting meeting_;

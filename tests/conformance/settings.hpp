@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "tests/conformance/ends.hpp"
+
 namespace weft::conformance {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -15,9 +17,11 @@ inline constexpr bool kSanitized = false;
 struct Settings {
   std::uint64_t seed = 1;
   std::int64_t large = kSanitized ? 1 << 20 : 8 << 20;  ///< bytes of a large tensor
+  int many = kSanitized ? 200 : 1000;                   ///< tensors whose order is checked
   std::chrono::nanoseconds soak = std::chrono::seconds(1);
   int churn_slots = 1000;  ///< in the whole job, at once
   int churn_cycles = 3;
+  Ends ends;
 };
 
 /// Process-wide. Set before a job begins.

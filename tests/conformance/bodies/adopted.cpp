@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 /// Memory that lives until weft releases it.
@@ -46,7 +46,7 @@ void puts_from_adopted_memory(World& world) {
       RingEdge edge(world, spec);
       for (std::uint64_t n = 1; n <= 4; ++n) {
         Owned own(world, static_cast<std::int64_t>(n), spec.shape);
-        fill(own.tensor, pattern_of(world.rank(), 1, n));
+        fill(world, own.tensor, pattern_of(world.rank(), 1, n));
         auto request = edge.remote.put(own.tensor);
         own.tensor = {};
         check.holds(check.ok(edge.slot.wait(), "wait").tensor(),
@@ -67,8 +67,8 @@ void gathers_from_memory_of_all_sorts(World& world) {
   const auto arena = world.allocate(DType::u8, {300});
   const auto whole = world.allocate(DType::u8, {900});
   for (std::uint64_t n = 1; n <= 5; ++n) {
-    fill(own.tensor, pattern_of(0, 2, n));
-    fill(arena, pattern_of(0, 3, n));
+    fill(world, own.tensor, pattern_of(0, 2, n));
+    fill(world, arena, pattern_of(0, 3, n));
     // Half of every adopted row, all of the arena's, then the other halves.
     const std::array parts{own.tensor.slice(1, 0, 10), arena, own.tensor.slice(1, 10, 10)};
     auto to = whole.as<std::uint8_t>().begin();
@@ -78,7 +78,7 @@ void gathers_from_memory_of_all_sorts(World& world) {
       });
     auto request = edge.remote.put(parts);
     const auto arrival = check.ok(edge.slot.wait(), "wait");
-    check(std::ranges::equal(arrival.as<std::uint8_t>(), whole.as<std::uint8_t>()),
+    check(values_of<std::byte>(world, arrival.tensor()) == values_of<std::byte>(world, whole),
           "not what was gathered");
     check.ok(request.wait(), "put");
   }
@@ -98,7 +98,7 @@ void takes_puts_into_adopted_memory(World& world) {
     auto remote = world.attach(next_of(world), spec);
     const auto source = world.allocate(spec.dtype, spec.shape);
     for (std::uint64_t n = 1; n <= 10; ++n) {
-      fill(source, pattern_of(world.rank(), 4, n));
+      fill(world, source, pattern_of(world.rank(), 4, n));
       check.ok(remote.put(source).wait(), "put");
       const auto arrival = check.ok(slot.wait(), "wait");
       const auto at = static_cast<std::ptrdiff_t>((n - 1) % depth * 5001);

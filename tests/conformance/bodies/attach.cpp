@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/settings.hpp"
@@ -11,7 +12,6 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using tests::fill;
 using tests::mix;
 using tests::pattern_of;
 
@@ -20,12 +20,12 @@ void goes_on_where_it_was_after_attaching_again(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "again", .dtype = DType::u8, .shape = {700}, .depth = 4};
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   std::uint64_t put = 0;
   std::uint64_t got = 0;
   const auto send = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      fill(source, pattern_of(world.rank(), 1, ++put));
+      fill(world, source, pattern_of(world.rank(), 1, ++put));
       check.ok(edge.remote.put(source).wait(), "put");
     }
   };
@@ -53,8 +53,8 @@ void passes_from_writer_to_writer(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "passed on", .dtype = DType::f32, .shape = {900}, .depth = 3};
   Slot slot;
-  if (world.rank() == 0) slot = world.expose(spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  if (world.rank() == 0) slot = world.expose(owned(spec));
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   for (std::uint64_t round = 0; round < 2; ++round)
     for (int writer = 0; writer < world.size(); ++writer) {
       if (writer == world.rank()) {
@@ -70,7 +70,7 @@ void passes_from_writer_to_writer(World& world) {
           }
         }),
               "the slot was never free");
-        fill(source, pattern_of(writer, 2, round));
+        fill(world, source, pattern_of(writer, 2, round));
         check.ok(remote.put(source).wait(), "put");
       }
       meeting.wait();
@@ -96,7 +96,7 @@ void takes_back_an_attach_that_is_given_up(World& world) {
   check.equal(late.peer, next_of(world), "the owner named");
   meeting.wait();
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   check.ok(edge.remote.put(source).wait(), "put");
   check.ok(edge.slot.wait(), "wait").release();
   meeting.wait();
@@ -116,7 +116,7 @@ void survives_attaches_given_up_at_any_moment(World& world) {
     // In half of the rounds the slot exists before the attach; in the others it is exposed
     // meanwhile.
     Slot slot;
-    if (round % 2 == 0) slot = world.expose(spec);
+    if (round % 2 == 0) slot = world.expose(owned(spec));
     RemoteSlot remote;
     for (int attempt = 0; attempt < 2; ++attempt) try {
         remote = world.attach(next_of(world), spec, Deadline::after(random(attempt)));
@@ -125,10 +125,10 @@ void survives_attaches_given_up_at_any_moment(World& world) {
         check.equal(name(error.code()), name(Code::timeout), error.what());
       }
     remote = RemoteSlot();
-    if (round % 2 == 1) slot = world.expose(spec);
+    if (round % 2 == 1) slot = world.expose(owned(spec));
     remote = world.attach(next_of(world), spec);
-    const auto source = world.allocate(spec.dtype, spec.shape);
-    fill(source, pattern_of(world.rank(), 3, round));
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
+    fill(world, source, pattern_of(world.rank(), 3, round));
     check.ok(remote.put(source).wait(), "put");
     check.holds(check.ok(slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, round),
                 "tensor");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/holdings.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
@@ -13,7 +14,6 @@
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 std::uint64_t open_descriptors() {
@@ -131,7 +131,7 @@ class Churn {
   }
   /// One step of the traffic that goes on all the time.
   void pass() {
-    fill(source_, pattern_of(world_.rank(), 1, ++passed_));
+    fill(world_, source_, pattern_of(world_.rank(), 1, ++passed_));
     check_.ok(steady_.remote.put(source_).wait(), "steady put");
     check_.holds(check_.ok(steady_.slot.wait(), "steady wait").tensor(),
                  pattern_of(previous_of(world_), 1, passed_), "steady tensor");

@@ -25,7 +25,7 @@ std::array<std::uint64_t, 2> pass_on(World& world, const std::string& of, std::u
   tensor.as<std::int64_t>()[1] = static_cast<std::int64_t>(b);
   check.ok(facts.remote.put(tensor).wait(), "put");
   const auto arrival = check.ok(facts.slot.wait(), "wait");
-  const auto got = arrival.as<std::int64_t>();
+  const auto got = values_of<std::int64_t>(world, arrival.tensor());
   return {static_cast<std::uint64_t>(got[0]), static_cast<std::uint64_t>(got[1])};
 }
 

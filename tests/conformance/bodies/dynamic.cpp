@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/settings.hpp"
@@ -13,7 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using tests::edge_counters;
-using tests::fill;
 using tests::mix;
 using tests::pattern_of;
 
@@ -38,8 +38,8 @@ void send_shapes(World& world, const SlotSpec& spec, std::uint64_t tensors) {
   const std::size_t dims = spec.shape.dims();
   std::deque<Request> requests;
   for (std::uint64_t n = 1; n <= tensors; ++n) {
-    const auto tensor = world.allocate(spec.dtype, shape_of(world.rank(), n, dims));
-    fill(tensor, pattern_of(world.rank(), 1, n));
+    const auto tensor = allocate_source(world, spec.dtype, shape_of(world.rank(), n, dims));
+    fill(world, tensor, pattern_of(world.rank(), 1, n));
     // The handle is dropped: weft keeps what the owner has not read.
     requests.push_back(edge.remote.put(tensor));
     const auto arrival = check.ok(edge.slot.wait(), spec.name);
@@ -76,8 +76,9 @@ void grows_with_large_tensors(World& world) {
   RingEdge edge(world, spec);
   std::vector<Tensor> kept;
   for (std::uint64_t n = 1; n <= 3; ++n) {
-    kept.push_back(world.allocate(spec.dtype, {settings().large + static_cast<std::int64_t>(n)}));
-    fill(kept.back(), pattern_of(world.rank(), 2, n));
+    kept.push_back(
+        allocate_source(world, spec.dtype, {settings().large + static_cast<std::int64_t>(n)}));
+    fill(world, kept.back(), pattern_of(world.rank(), 2, n));
     auto request = edge.remote.put(kept.back());
     const auto arrival = check.ok(edge.slot.wait(), "wait");
     check.holds(arrival.tensor(), pattern_of(previous_of(world), 2, n), "large");
@@ -93,7 +94,7 @@ void packs_what_an_owner_cannot_read(World& world) {
   RingEdge edge(world, spec);
   std::vector<std::int32_t> own(40);
   const auto outside = Tensor::wrap(own.data(), spec.dtype, {4, 10});
-  fill(outside, pattern_of(world.rank(), 3, 1));
+  fill(world, outside, pattern_of(world.rank(), 3, 1));
   auto request = edge.remote.put(outside);
   check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, 1),
               "memory of the user's own");
@@ -101,13 +102,14 @@ void packs_what_an_owner_cannot_read(World& world) {
   // `>=`, since a put that a full queue rejected is packed again.
   const auto copied = [&] { return edge_counters(world, "packed", Role::puts).bytes_copied; };
   check(copied() >= 160, "bytes that were copied were not counted");
-  const auto wide = world.allocate(spec.dtype, {3, 5});
+  const auto wide = world.allocate(spec.dtype, {3, 5});  // GPU tensors have no strides
   for (int i = 0; i < 15; ++i) wide.as<std::int32_t>()[static_cast<std::size_t>(i)] = i;
   request = edge.remote.put(wide.slice(1, 1, 2));
   const auto slice = check.ok(edge.slot.wait(), "wait");
   check.equal(slice.tensor().shape(), Shape({3, 2}), "shape of a slice");
-  check.equal(slice.as<std::int32_t>()[0], 1, "first element of a slice");
-  check.equal(slice.as<std::int32_t>()[5], 12, "last element of a slice");
+  const auto elements = values_of<std::int32_t>(world, slice.tensor());
+  check.equal(elements[0], 1, "first element of a slice");
+  check.equal(elements[5], 12, "last element of a slice");
   check.ok(request.wait(), "put");
   check(copied() >= 184, "bytes that were packed were not counted");
   meeting.wait();
@@ -119,8 +121,8 @@ void lends_until_the_owner_has_read(World& world) {
   Meeting meeting(world);
   const auto spec = dynamic("lent", DType::u8, {0}, 4);
   RingEdge edge(world, spec);
-  const auto tensor = world.allocate(spec.dtype, {5000});
-  fill(tensor, pattern_of(world.rank(), 4, 1));
+  const auto tensor = allocate_source(world, spec.dtype, {5000});
+  fill(world, tensor, pattern_of(world.rank(), 4, 1));
   auto request = edge.remote.put(tensor);
   const auto late =
       check.ends(request.wait(Deadline::after(milliseconds(10))), Code::timeout, "nobody reads");
@@ -143,8 +145,8 @@ void keeps_arrivals_by_their_handles(World& world) {
   std::vector<Arrival> held;
   RingEdge edge(world, spec);
   for (std::uint64_t n = 1; n <= 8; ++n) {
-    const auto tensor = world.allocate(spec.dtype, {1000});
-    fill(tensor, pattern_of(world.rank(), 5, n));
+    const auto tensor = allocate_source(world, spec.dtype, {1000});
+    fill(world, tensor, pattern_of(world.rank(), 5, n));
     auto request = edge.remote.put(tensor);
     held.push_back(check.ok(edge.slot.wait(), "wait"));
     kept.push_back(held.back().tensor());
@@ -166,8 +168,8 @@ void reads_what_a_writer_left_behind(World& world) {
   const auto spec = dynamic("left", DType::u8, {0}, 4);
   RingEdge edge(world, spec);
   for (std::uint64_t n = 1; n <= 3; ++n) {
-    const auto tensor = world.allocate(spec.dtype, {3000});
-    fill(tensor, pattern_of(world.rank(), 6, n));
+    const auto tensor = allocate_source(world, spec.dtype, {3000});
+    fill(world, tensor, pattern_of(world.rank(), 6, n));
     // cancel() removes a put that is still pending, so repeat until the put was announced.
     Code outcome = Code::cancelled;
     while (outcome == Code::cancelled) {
@@ -181,8 +183,8 @@ void reads_what_a_writer_left_behind(World& world) {
   // Memory that is allocated now must not overlap the memory that the owner will read.
   std::vector<Tensor> others;
   for (int i = 0; i < 20; ++i) {
-    others.push_back(world.allocate(spec.dtype, {3000}));
-    fill(others.back(), 0);
+    others.push_back(allocate_source(world, spec.dtype, {3000}));
+    fill(world, others.back(), 0);
   }
   meeting.wait();
   for (std::uint64_t n = 1; n <= 3; ++n)
@@ -196,7 +198,8 @@ void ends_puts_into_a_closed_slot(World& world) {
   Meeting meeting(world);
   RingEdge edge(world, dynamic("closing", DType::u8, {0}, 2));
   std::vector<Request> requests;
-  for (int n = 0; n < 4; ++n) requests.push_back(edge.remote.put(world.allocate(DType::u8, {100})));
+  for (int n = 0; n < 4; ++n)
+    requests.push_back(edge.remote.put(allocate_source(world, DType::u8, {100})));
   meeting.wait();
   edge.slot = Slot();
   for (Request& request : requests) check.ends(request.wait(), Code::closed, "a closed slot");

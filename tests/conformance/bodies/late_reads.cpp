@@ -3,13 +3,14 @@
 #include <array>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
+#include "tests/conformance/settings.hpp"
 
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 constexpr std::int64_t kBytes = 400'000;
@@ -18,14 +19,9 @@ const PublishedSpec kSpec{.name = "large", .dtype = DType::u8, .shape = {kBytes}
 
 Deadline at_once() { return Deadline::after(std::chrono::microseconds(1)); }
 
-void publish(const Check& check, PublishedSlot& slot, int rank, std::uint64_t version) {
-  const auto buffer = check.ok(slot.next(), "next");
-  fill(buffer, pattern_of(rank, 1, version));
-  check.ok(slot.publish(), "publish");
-}
-
 /// Whether a get that timed out may still write into the caller's memory.
 bool lends_memory(const World& world) {
+  if (settings().ends.other.is_gpu()) return true;
   for (const PathReport& path : world.report().paths)
     if (path.peer == next_of(world))
       return path.fabric != "shm" && path.fabric != "tcp" && path.fabric != "sim";
@@ -49,9 +45,9 @@ void ends_though_each_call_times_out(World& world) {
   Meeting meeting(world);
   PublishedEdge edge(world, kSpec);
   const int owner = next_of(world);
-  const auto into = world.allocate(DType::u8, {kBytes});
+  const auto into = allocate_source(world, DType::u8, {kBytes});
   const auto other = world.allocate(DType::u8, {kBytes});
-  publish(check, edge.slot, world.rank(), 1);
+  publish(world, edge.slot, 1);
   meeting.wait();
   Arrival view;
   repeat(
@@ -73,7 +69,7 @@ void ends_though_each_call_times_out(World& world) {
         [&] {
           Status status = edge.reader.get(into, at_once());
           if (status.ok() || is_lent) return status;
-          fill(into, kMine);
+          fill(world, into, kMine);
           meeting.pause(std::chrono::microseconds(100));
           check.holds(into, kMine, "memory that nothing is being got into");
           return status;
@@ -85,15 +81,16 @@ void ends_though_each_call_times_out(World& world) {
   edge.reader.see_again();
   (void)edge.reader.get(into, at_once());
   edge.reader.see_again();
-  fill(other, kMine);
+  fill(world, other, kMine);
   constexpr std::int64_t kFirst = 1000;
   const std::array runs{SlotRun{0, kFirst, other.data()},
                         SlotRun{kBytes / 2, kBytes / 2, other.data() + kBytes / 2}};
   repeat(
       check, meeting, [&] { return edge.reader.get(runs, at_once()); }, "runs, again and again");
-  fill(into, pattern_of(owner, 1, 1));
-  check(std::equal(into.data() + kBytes / 2, into.data() + kBytes, other.data() + kBytes / 2) &&
-            std::equal(into.data(), into.data() + kFirst, other.data()),
+  const auto whole = world.allocate(DType::u8, {kBytes});
+  fill(world, whole, pattern_of(owner, 1, 1));
+  check(std::equal(whole.data() + kBytes / 2, whole.data() + kBytes, other.data() + kBytes / 2) &&
+            std::equal(whole.data(), whole.data() + kFirst, other.data()),
         "the runs hold the version");
   meeting.wait();
 }
@@ -104,17 +101,16 @@ void ends_while_its_owner_publishes(World& world) {
   const Check check(world);
   Meeting meeting(world);
   PublishedEdge edge(world, kSpec);
-  const auto into = world.allocate(DType::u8, {kBytes});
+  const auto into = allocate_source(world, DType::u8, {kBytes});
   std::uint64_t version = 1;
-  publish(check, edge.slot, world.rank(), version);
+  publish(world, edge.slot, version);
   meeting.wait();
   std::uint64_t seen = 0;
   int calls = 0;
   repeat(
       check, meeting,
       [&] {
-        if (++calls % kCallsEach == 0 && version < kVersions)
-          publish(check, edge.slot, world.rank(), ++version);
+        if (++calls % kCallsEach == 0 && version < kVersions) publish(world, edge.slot, ++version);
         auto view = edge.reader.view(at_once());
         if (!view.ok()) return view.status();
         check(view->sequence() > seen, "a version came twice");
@@ -123,7 +119,7 @@ void ends_while_its_owner_publishes(World& world) {
         return Status();
       },
       "a view of one of many versions");
-  while (version < kVersions) publish(check, edge.slot, world.rank(), ++version);
+  while (version < kVersions) publish(world, edge.slot, ++version);
   meeting.wait();
   if (seen == kVersions) edge.reader.see_again();
   // The news of the last version may come after the meeting. A read is of one whole version until
@@ -136,7 +132,7 @@ void ends_while_its_owner_publishes(World& world) {
         if (!status.ok()) return status;
         got = 0;
         for (std::uint64_t whole = seen; whole <= kVersions && got == 0; ++whole)
-          if (tests::holds(into, pattern_of(next_of(world), 1, whole))) got = whole;
+          if (holds(world, into, pattern_of(next_of(world), 1, whole))) got = whole;
         check(got > 0, "a get is of one whole version");
         check(got > seen || got == kVersions, "a version came twice");
         seen = got;

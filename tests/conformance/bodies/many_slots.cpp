@@ -2,13 +2,13 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/settings.hpp"
 
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 SlotSpec spec_of(int writer, int number, std::uint32_t depth) {
@@ -22,7 +22,7 @@ SlotSpec spec_of(int writer, int number, std::uint32_t depth) {
 struct Mesh {
   Mesh(World& world, int each, std::uint32_t depth) {
     for (int peer = 0; peer < world.size(); ++peer)
-      for (int i = 0; i < each; ++i) slots.push_back(world.expose(spec_of(peer, i, depth)));
+      for (int i = 0; i < each; ++i) slots.push_back(world.expose(owned(spec_of(peer, i, depth))));
     for (int peer = 0; peer < world.size(); ++peer)
       for (int i = 0; i < each; ++i)
         remotes.push_back(world.attach(peer, spec_of(world.rank(), i, depth)));
@@ -41,11 +41,11 @@ void exchanges_all_to_all(World& world) {
   Mesh mesh(world, 1, 2);
   std::vector<Tensor> sources;
   for (const RemoteSlot& remote : mesh.remotes)
-    sources.push_back(world.allocate(remote.spec().dtype, remote.spec().shape));
+    sources.push_back(allocate_source(world, remote.spec().dtype, remote.spec().shape));
   for (std::uint64_t n = 1; n <= 15; ++n) {
     std::vector<Request> requests;
     for (std::size_t peer = 0; peer < sources.size(); ++peer) {
-      fill(sources[peer], pattern(world.rank(), static_cast<int>(peer), 0, n));
+      fill(world, sources[peer], pattern(world.rank(), static_cast<int>(peer), 0, n));
       requests.push_back(mesh.remotes[peer].put(sources[peer]));
     }
     for (std::size_t peer = 0; peer < sources.size(); ++peer)
@@ -66,8 +66,8 @@ void serves_many_slots(World& world) {
   std::vector<Request> requests;
   for (RemoteSlot& remote : mesh.remotes) {
     const int number = static_cast<int>(sources.size()) % each;
-    sources.push_back(world.allocate(remote.spec().dtype, remote.spec().shape));
-    fill(sources.back(), pattern(world.rank(), remote.owner(), number, 1));
+    sources.push_back(allocate_source(world, remote.spec().dtype, remote.spec().shape));
+    fill(world, sources.back(), pattern(world.rank(), remote.owner(), number, 1));
     requests.push_back(remote.put(sources.back()));
   }
   std::vector<Slot*> waiting;
@@ -75,7 +75,9 @@ void serves_many_slots(World& world) {
   while (!waiting.empty()) {
     const auto found = check.ok(world.wait_any(waiting), "wait_any");
     const int at = static_cast<int>(waiting[found] - mesh.slots.data());
-    const auto arrival = check.ok(waiting[found]->wait(Deadline::after({})), "an arrival found");
+    // The copy of what has come goes on where a GPU has to make one.
+    const Deadline at_once = settings().ends.owner.is_gpu() ? Deadline() : Deadline::after({});
+    const auto arrival = check.ok(waiting[found]->wait(at_once), "an arrival found");
     check.holds(arrival.tensor(), pattern(at / each, world.rank(), at % each, 1), "tensor");
     waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(found));
   }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/settings.hpp"
@@ -11,14 +12,15 @@ namespace weft::conformance {
 namespace {
 
 using std::chrono::milliseconds;
-using tests::fill;
 using tests::pattern_of;
 
-Tensor bytes_of(World& world, std::int64_t bytes) { return world.allocate(DType::u8, {bytes}); }
+Tensor bytes_of(World& world, std::int64_t bytes) {
+  return allocate_source(world, DType::u8, {bytes});
+}
 
 Tensor filled(World& world, std::int64_t bytes, std::uint64_t n) {
   Tensor tensor = bytes_of(world, bytes);
-  fill(tensor, pattern_of(world.rank(), 9, n));
+  fill(world, tensor, pattern_of(world.rank(), 9, n));
   return tensor;
 }
 
@@ -53,7 +55,7 @@ void sends_from_and_into_memory_of_the_users(World& world) {
     std::vector<std::uint8_t> to(from.size());
     const Tensor out = Tensor::wrap(from.data(), DType::u8, {bytes});
     const Tensor in = Tensor::wrap(to.data(), DType::u8, {bytes});
-    fill(out, pattern_of(world.rank(), 8, from.size()));
+    fill(world, out, pattern_of(world.rank(), 8, from.size()));
     check.ok(messages.sendrecv(next_of(world), 1, out, previous_of(world), 1, in), "sendrecv");
     check.holds(in, pattern_of(previous_of(world), 8, from.size()), "message");
   }
@@ -251,9 +253,9 @@ void compares_element_types(World& world) {
   Meeting meeting(world);
   Messages messages(world);
   for (const std::int64_t elements : {2, 200, 20'000}) {
-    const Tensor floats = world.allocate(DType::f32, {elements});
-    fill(floats, pattern_of(world.rank(), 7, 1));
-    const Tensor numbers = world.allocate(DType::i64, {elements});
+    const Tensor floats = allocate_source(world, DType::f32, {elements});
+    fill(world, floats, pattern_of(world.rank(), 7, 1));
+    const Tensor numbers = allocate_source(world, DType::i64, {elements});
     const Tensor bytes = bytes_of(world, 4 * elements);
     std::vector<MessageRequest> sent;
     for (std::uint64_t tag = 0; tag < 4; ++tag)
@@ -270,7 +272,7 @@ void compares_element_types(World& world) {
     }
     check(check.ok(messages.recv(from, 2, bytes), "recv").dtype == DType::f32, "the type");
     check.holds(bytes, pattern_of(from, 7, 1), "the bytes of floats");
-    const Tensor into = world.allocate(DType::f32, {elements});
+    const Tensor into = allocate_source(world, DType::f32, {elements});
     check.ok(messages.recv(from, 3, into), "recv");
     check.holds(into, pattern_of(from, 7, 1), "floats");
     check.ok(messages.wait_all(sent), "what was dropped was sent");
@@ -289,7 +291,7 @@ Bodies message_bodies() {
           {"tells_of_a_message_before_it_is_received", tells_of_a_message_before_it_is_received},
           {"holds_up_who_sends_more_than_is_received", holds_up_who_sends_more_than_is_received},
           {"cancels_what_has_not_begun", cancels_what_has_not_begun},
-          {"costs_what_it_says", costs_what_it_says},
+          {.name = "costs_what_it_says", .run = costs_what_it_says, .is_of_host_memory = true},
           {"compares_element_types", compares_element_types}};
 }
 

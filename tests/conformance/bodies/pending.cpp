@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 
@@ -10,7 +11,6 @@ namespace weft::conformance {
 namespace {
 
 using std::chrono::milliseconds;
-using tests::fill;
 using tests::pattern_of;
 
 void keeps_puts_pending_without_a_credit(World& world) {
@@ -21,8 +21,8 @@ void keeps_puts_pending_without_a_credit(World& world) {
   std::vector<Tensor> sources;
   std::vector<Request> requests;
   for (std::uint64_t n = 1; n <= 10; ++n) {
-    sources.push_back(world.allocate(spec.dtype, spec.shape));
-    fill(sources.back(), pattern_of(world.rank(), 1, n));
+    sources.push_back(allocate_source(world, spec.dtype, spec.shape));
+    fill(world, sources.back(), pattern_of(world.rank(), 1, n));
     requests.push_back(edge.remote.put(sources.back()));
   }
   check.ok(requests[0].wait(), "a put with a credit");
@@ -52,8 +52,8 @@ void moves_pending_puts_by_itself(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "by itself", .dtype = DType::u8, .shape = {100}, .depth = 3};
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
-  fill(source, pattern_of(0, 2, 0));
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
+  fill(world, source, pattern_of(0, 2, 0));
   for (int n = 0; n < 20; ++n) (void)edge.remote.put(source);
   for (std::uint64_t n = 1; n <= 20; ++n)
     check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(0, 2, 0), "tensor");
@@ -65,7 +65,7 @@ void refuses_more_than_64_pending_puts(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "bounded", .dtype = DType::i64, .shape = {20}};
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   std::vector<Request> requests;
   check.ok(edge.remote.put(source).wait(), "a put with a credit");
   for (int n = 0; n < 64; ++n) requests.push_back(edge.remote.put(source));
@@ -84,7 +84,7 @@ void finds_the_request_that_ended(World& world) {
   Meeting meeting(world);
   RingEdge one(world, {.name = "one", .dtype = DType::u8, .shape = {100}});
   RingEdge other(world, {.name = "other", .dtype = DType::u8, .shape = {100}});
-  const auto source = world.allocate(DType::u8, {100});
+  const auto source = allocate_source(world, DType::u8, {100});
   check.ok(one.remote.put(source).wait(), "put");
   check.ok(other.remote.put(source).wait(), "put");
   auto of_one = one.remote.put(source);
@@ -108,7 +108,7 @@ void finds_the_slot_with_an_arrival(World& world) {
   Meeting meeting(world);
   RingEdge quiet(world, {.name = "quiet", .dtype = DType::u8, .shape = {100}});
   RingEdge busy(world, {.name = "busy", .dtype = DType::u8, .shape = {100}});
-  const auto source = world.allocate(DType::u8, {100});
+  const auto source = allocate_source(world, DType::u8, {100});
   const std::array<Slot*, 2> slots{&quiet.slot, &busy.slot};
   check.ends(world.wait_any(slots, Deadline::after(milliseconds(5))).status(), Code::timeout,
              "nothing was put");

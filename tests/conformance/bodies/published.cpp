@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/support/edges.hpp"
@@ -13,7 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using tests::edge_counters;
-using tests::fill;
 using tests::pattern_of;
 
 PublishedSpec published(std::uint32_t depth, Flow flow = Flow::credits) {
@@ -24,12 +24,6 @@ PublishedSpec published(std::uint32_t depth, Flow flow = Flow::credits) {
           .flow = flow};
 }
 
-void publish(const Check& check, PublishedSlot& slot, int rank, std::uint64_t version) {
-  const auto buffer = check.ok(slot.next(), "next");
-  fill(buffer, pattern_of(rank, 1, version));
-  check.ok(slot.publish(), "publish");
-}
-
 /// Every rank publishes, and reads what every rank publishes. Versions may be passed over; none is
 /// torn, none comes twice, the last one comes.
 void shows_whole_versions_to_all(World& world) {
@@ -37,7 +31,7 @@ void shows_whole_versions_to_all(World& world) {
   const Check check(world);
   Meeting meeting(world);
   for (const std::uint32_t depth : {1U, 2U, 4U}) {
-    auto slot = world.expose_published(published(depth));
+    auto slot = world.expose_published(owned(published(depth)));
     std::vector<PublishedReader> remotes;
     for (int peer = 0; peer < world.size(); ++peer)
       remotes.push_back(world.attach_published(peer, published(depth)));
@@ -53,7 +47,7 @@ void shows_whole_versions_to_all(World& world) {
     meeting.wait();
     check.equal(slot.readers(), world.size(), "readers");
     for (std::uint64_t version = 1; version <= kVersions; ++version) {
-      publish(check, slot, world.rank(), version);
+      publish(world, slot, version);
       for (std::size_t peer = 0; peer < remotes.size(); ++peer)
         look(peer, Deadline::after(std::chrono::microseconds(version % 3 == 0 ? 100 : 0)));
     }
@@ -82,7 +76,7 @@ void shows_whole_large_versions_to_a_slow_reader(World& world) {
     check.holds(view->tensor(), pattern_of(next_of(world), 1, seen), "large version");
   };
   for (std::uint64_t version = 1; version <= kVersions; ++version) {
-    publish(check, edge.slot, world.rank(), version);
+    publish(world, edge.slot, version);
     if (version % 2 == 0) look(Deadline::after(milliseconds(2)));
   }
   while (seen < kVersions) look({});
@@ -95,9 +89,9 @@ void shows_every_version_of_a_synchronous_loop(World& world) {
   Meeting meeting(world);
   const auto spec = published(1, Flow::unsafe_synchronous);
   PublishedEdge edge(world, spec);
-  const auto into = world.allocate(spec.dtype, spec.shape);
+  const auto into = allocate_source(world, spec.dtype, spec.shape);
   for (std::uint64_t version = 1; version <= 16; ++version) {
-    publish(check, edge.slot, world.rank(), version);
+    publish(world, edge.slot, version);
     if (version % 2 == 0) {
       check.ok(edge.reader.get(into), "get");
       check.holds(into, pattern_of(next_of(world), 1, version), "version got");
@@ -118,11 +112,11 @@ void gets_whole_runs_and_strides(World& world) {
   const auto expected = world.allocate(spec.dtype, spec.shape);
   const auto step = [&](std::uint64_t version) {
     meeting.wait();
-    fill(expected, pattern_of(next_of(world), 1, version));
-    publish(check, edge.slot, world.rank(), version);
+    fill(world, expected, pattern_of(next_of(world), 1, version));
+    publish(world, edge.slot, version);
   };
   step(1);
-  const auto into = world.allocate(spec.dtype, spec.shape);
+  const auto into = allocate_source(world, spec.dtype, spec.shape);
   check.ok(edge.reader.get(into), "get");
   check.holds(into, pattern_of(next_of(world), 1, 1), "get of the whole");
   check.ends(edge.reader.get(into, Deadline::after(milliseconds(5))), Code::timeout,
@@ -143,10 +137,10 @@ void gets_whole_runs_and_strides(World& world) {
   };
   check(same(first, 0) && same(middle, 111) && same(last, 2993), "a run is not what it should be");
   step(3);
-  const auto wide = world.allocate(spec.dtype, {30, 130});
-  fill(wide, 0);
+  const auto wide = world.allocate(spec.dtype, {30, 130});  // GPU tensors have no strides
+  fill(world, wide, 0);
   const auto kept = world.allocate(spec.dtype, {30, 130});
-  fill(kept, 0);
+  fill(world, kept, 0);
   check.ok(edge.reader.get(wide.slice(1, 17, 100)), "get with strides");
   for (std::int64_t row = 0; row < 30; ++row) {
     const auto bytes = [&](const Tensor& of, std::int64_t at, std::int64_t count) {
@@ -172,7 +166,7 @@ void views_runs(World& world) {
     const std::array runs{SlotRun{0, 1, nullptr}, SlotRun{100, 0, nullptr},
                           SlotRun{111, 1250, nullptr}, SlotRun{2993, 7, nullptr}};
     for (std::uint64_t version = 1; version <= 6; ++version) {
-      publish(check, edge.slot, world.rank(), version);
+      publish(world, edge.slot, version);
       const std::uint64_t before = edge_counters(world, spec.name, Role::views).bytes_moved;
       if (version % 3 == 0) {
         const auto none = check.ok(edge.reader.view(std::span<const SlotRun>()), "view of no runs");
@@ -182,7 +176,7 @@ void views_runs(World& world) {
         meeting.wait();
         continue;
       }
-      fill(expected, pattern_of(next_of(world), 1, version));
+      fill(world, expected, pattern_of(next_of(world), 1, version));
       {
         const auto view = check.ok(edge.reader.view(runs), "view of runs");
         check.equal(view.sequence(), version, "version");
@@ -219,9 +213,8 @@ void views_runs(World& world) {
 void publishes_to_nobody(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  auto slot = world.expose_published(published(2));
-  for (std::uint64_t version = 1; version <= 10; ++version)
-    publish(check, slot, world.rank(), version);
+  auto slot = world.expose_published(owned(published(2)));
+  for (std::uint64_t version = 1; version <= 10; ++version) publish(world, slot, version);
   check.equal(slot.readers(), 0, "readers");
   meeting.wait();
 }
@@ -229,7 +222,7 @@ void publishes_to_nobody(World& world) {
 void finds_the_slot_with_a_new_version(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  auto slot = world.expose_published(published(2));
+  auto slot = world.expose_published(owned(published(2)));
   std::vector<PublishedReader> remotes;
   std::vector<PublishedReader*> all;
   for (int peer = 0; peer < world.size(); ++peer)
@@ -240,7 +233,7 @@ void finds_the_slot_with_a_new_version(World& world) {
              "nothing was published");
   for (int turn = 0; turn < world.size(); ++turn) {
     meeting.wait();
-    if (turn == world.rank()) publish(check, slot, world.rank(), 1);
+    if (turn == world.rank()) publish(world, slot, 1);
     const auto found = check.ok(world.wait_any(all), "wait_any");
     check.equal(found, static_cast<std::size_t>(turn), "the slot with a new version");
     check.holds(check.ok(remotes[found].view(), "view").tensor(), pattern_of(turn, 1, 1), "value");

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/settings.hpp"
@@ -9,7 +10,6 @@
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 /// `bursts` times, puts as many tensors at once as the slot has buffers.
@@ -18,13 +18,13 @@ void send_bursts(World& world, const SlotSpec& spec, int bursts) {
   RingEdge edge(world, spec);
   std::vector<Tensor> sources;
   for (std::uint32_t i = 0; i < spec.depth; ++i)
-    sources.push_back(world.allocate(spec.dtype, spec.shape));
+    sources.push_back(allocate_source(world, spec.dtype, spec.shape));
   std::uint64_t put = 0;
   std::uint64_t got = 0;
   for (int burst = 0; burst < bursts; ++burst) {
     std::vector<Request> requests;
     for (const Tensor& source : sources) {
-      fill(source, pattern_of(world.rank(), 1, ++put));
+      fill(world, source, pattern_of(world.rank(), 1, ++put));
       requests.push_back(edge.remote.put(source));
     }
     for (std::uint32_t i = 0; i < spec.depth; ++i) {
@@ -76,7 +76,7 @@ void keeps_the_order_of_many(World& world) {
                  .dtype = DType::i64,
                  .shape = {1},
                  .depth = depth},
-                static_cast<int>((kSanitized ? 200 : 1000) / depth));
+                static_cast<int>(static_cast<std::uint32_t>(settings().many) / depth));
   meeting.wait();
 }
 
@@ -89,9 +89,9 @@ void carries_synchronously_without_a_credit(World& world) {
                         .depth = depth,
                         .flow = Flow::unsafe_synchronous};
     RingEdge edge(world, spec);
-    const auto source = world.allocate(spec.dtype, spec.shape);
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
     for (std::uint64_t n = 1; n <= 12; ++n) {
-      fill(source, pattern_of(world.rank(), 2, n));
+      fill(world, source, pattern_of(world.rank(), 2, n));
       check.ok(edge.remote.put(source).wait(), "put");
       check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 2, n),
                   "tensor");
@@ -114,12 +114,12 @@ void leaves_the_source_to_the_writer(World& world) {
                         .shape = {10'000},
                         .depth = 4};
     RingEdge edge(world, spec);
-    const auto source = world.allocate(spec.dtype, spec.shape);
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
     for (std::uint64_t n = 1; n <= 4; ++n) {
-      fill(source, pattern_of(world.rank(), 3, n));
+      fill(world, source, pattern_of(world.rank(), 3, n));
       check.ok(edge.remote.put(source, until).wait(), "put");
     }
-    fill(source, 0);
+    fill(world, source, 0);
     meeting.wait();
     for (std::uint64_t n = 1; n <= 4; ++n)
       check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, n),
@@ -133,13 +133,13 @@ void gives_back_credits_in_any_order(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "held", .dtype = DType::u8, .shape = {5000}, .depth = 4};
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   std::uint64_t put = 0;
   std::uint64_t got = 0;
   for (const auto& order :
        {std::vector{3, 1, 0, 2}, std::vector{0, 3, 2, 1}, std::vector{2, 3, 1, 0}}) {
     for (int i = 0; i < 4; ++i) {
-      fill(source, pattern_of(world.rank(), 4, ++put));
+      fill(world, source, pattern_of(world.rank(), 4, ++put));
       check.ok(edge.remote.put(source).wait(), "put");
     }
     std::vector<Arrival> held;

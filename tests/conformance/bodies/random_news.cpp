@@ -1,12 +1,12 @@
 #include "tests/conformance/bodies/random_news.hpp"
 
+#include "tests/conformance/ends.hpp"
 #include "tests/pattern.hpp"
 
 namespace weft::conformance {
 namespace {
 
 using std::chrono::microseconds;
-using tests::fill;
 using tests::pattern_of;
 
 constexpr std::int64_t kGenerations = 4;
@@ -28,6 +28,7 @@ Deadline for_reading(std::mt19937_64& random, bool is_there) {
 }
 
 /// A value begins with its generation and version; the rest follows from them.
+Tensor head_of(const Tensor& value) { return value.part(0, {2}); }
 Tensor rest_of(const Tensor& value) { return value.part(2, {kElements - 2}); }
 
 std::uint64_t pattern(int owner, std::int64_t generation, std::uint64_t version) {
@@ -38,10 +39,11 @@ std::uint64_t pattern(int owner, std::int64_t generation, std::uint64_t version)
 
 void RandomPublisher::step(std::mt19937_64& random) {
   if (!slot_) {
-    slot_.emplace(world_.expose_published({.name = "news",
-                                           .dtype = DType::i64,
-                                           .shape = {kElements},
-                                           .depth = static_cast<std::uint32_t>(1 + random() % 4)}));
+    slot_.emplace(world_.expose_published(
+        owned(PublishedSpec{.name = "news",
+                            .dtype = DType::i64,
+                            .shape = {kElements},
+                            .depth = static_cast<std::uint32_t>(1 + random() % 4)})));
     version_ = 0;
     return;
   }
@@ -49,9 +51,9 @@ void RandomPublisher::step(std::mt19937_64& random) {
   if (buffer.code() == Code::timeout) return;  // readers hold everything
   check_.ok(buffer.status(), "next");
   const Tensor& value = *buffer;
-  value.as<std::int64_t>()[0] = generation_;
-  value.as<std::int64_t>()[1] = static_cast<std::int64_t>(++version_);
-  fill(rest_of(value), pattern(world_.rank(), generation_, version_));
+  set_values(world_, head_of(value),
+             std::vector{generation_, static_cast<std::int64_t>(++version_)});
+  fill(world_, rest_of(value), pattern(world_.rank(), generation_, version_));
   check_.ok(slot_->publish(), "publish");
   if (generation_ + 1 == kGenerations || random() % 20 != 0) return;
   slot_.reset();
@@ -86,19 +88,20 @@ void RandomReader::read(std::mt19937_64& random) {
     held_.push_back(check_.ok(std::move(view), "view"));
     see(held_.back().tensor(), held_.back().sequence());
   } else {
-    const auto into = world_.allocate(DType::i64, {kElements});
+    const auto into = allocate_source(world_, DType::i64, {kElements});
     const Status status = remote_->get(into, for_reading(random, remote_->ready()));
     if (status.code() == Code::timeout) return;
     if (status.code() == Code::closed) return detach();
     check_.ok(status, "get");
-    see(into, static_cast<std::uint64_t>(into.as<std::int64_t>()[1]));
+    see(into, static_cast<std::uint64_t>(values_of<std::int64_t>(world_, head_of(into))[1]));
   }
   --reads_;
 }
 
 void RandomReader::see(const Tensor& tensor, std::uint64_t version) {
-  const auto generation = tensor.as<std::int64_t>()[0];
-  check_.equal(static_cast<std::uint64_t>(tensor.as<std::int64_t>()[1]), version, "version");
+  const auto head = values_of<std::int64_t>(world_, head_of(tensor));
+  const auto generation = head[0];
+  check_.equal(static_cast<std::uint64_t>(head[1]), version, "version");
   check_.holds(rest_of(tensor), pattern(owner_, generation, version), "a version");
   check_(generation > generation_ || (generation == generation_ && version > version_),
          "a version came twice, or too late");

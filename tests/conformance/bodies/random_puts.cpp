@@ -1,12 +1,13 @@
 #include "tests/conformance/bodies/random_puts.hpp"
 
+#include "tests/conformance/ends.hpp"
+#include "tests/conformance/settings.hpp"
 #include "tests/pattern.hpp"
 
 namespace weft::conformance {
 namespace {
 
 using std::chrono::microseconds;
-using tests::fill;
 using tests::mix;
 using tests::pattern_of;
 
@@ -54,7 +55,7 @@ SlotSpec Line::spec(int generation) const {
 void RandomOwner::step(Random& random) {
   if (done()) return;
   if (!slot_) {
-    slot_.emplace(world_.expose(line_.spec(generation_)));
+    slot_.emplace(world_.expose(owned(line_.spec(generation_))));
     quota_ = 1 + random() % 12;
     seen_ = 0;
     return;
@@ -113,9 +114,10 @@ void RandomWriter::put(Random& random) {
     pending.tensor = Tensor::wrap(pending.own->data(), DType::u8, shape);
   } else {
     const auto skipped = static_cast<std::int64_t>(random() % 4);
-    pending.tensor = world_.allocate(DType::u8, {shape.elements() + skipped}).part(skipped, shape);
+    pending.tensor =
+        allocate_source(world_, DType::u8, {shape.elements() + skipped}).part(skipped, shape);
   }
-  fill(pending.tensor, line_.pattern(generation_, ++put_));
+  fill(world_, pending.tensor, line_.pattern(generation_, ++put_));
   const auto until = random() % 2 == 0 ? Until::reusable : Until::delivered;
   pending.request = remote_->put(pending.tensor, until);
   pending_.push_back(std::move(pending));
@@ -128,7 +130,7 @@ void RandomWriter::wait_for_first(Random& random) {
   if (status.code() == Code::timeout) return;
   if (status.code() == Code::closed) return on_closed();
   check_.ok(status, line_.name() + ": put");
-  fill(first.tensor, 0);  // reusable: the arriving tensor must not change
+  fill(world_, first.tensor, 0);  // reusable: the arriving tensor must not change
   pending_.pop_front();
 }
 
@@ -149,7 +151,15 @@ void RandomWriter::detach() {
   while (remote_ && !pending_.empty()) {
     const auto before = pending_.size();
     cancel_last();
-    if (remote_ && pending_.size() == before) pending_.pop_back();  // announced: it will be read
+    if (!remote_ || pending_.size() < before) continue;
+    // Announced, so it will be read; but what a GPU copies to a fixed slot goes with its end.
+    const bool on_gpus = settings().ends.owner.is_gpu() || settings().ends.other.is_gpu();
+    if (on_gpus && line_.placement == Placement::fixed) {
+      const Status status = pending_.back().request.wait();
+      if (status.code() == Code::closed) return on_closed();
+      check_.ok(status, line_.name() + ": put");
+    }
+    pending_.pop_back();
   }
   remote_.reset();
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "weft/signal.hpp"
@@ -11,7 +12,6 @@
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 constexpr std::uint64_t kTimes = 20;
@@ -74,7 +74,7 @@ void count_in_a_put_once_it_is_there(World& world) {
   RemoteSignal remote = RemoteSignal::attach(world, next_of(world), "arrived");
   const Tensor source = world.allocate(spec.dtype, spec.shape);
   for (std::uint64_t n = 1; n <= 12; ++n) {
-    fill(source, pattern_of(world.rank(), 5, n));
+    fill(world, source, pattern_of(world.rank(), 5, n));
     check.ok(remote.put(edge.remote, source, 1), "put");
     check.equal(check.ok(signal.wait_at_least(n), "wait"), n, "the signal");
     check(edge.slot.ready(), "the signal came before the tensor");

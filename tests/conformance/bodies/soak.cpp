@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/settings.hpp"
 #include "tests/support/edges.hpp"
@@ -15,7 +16,6 @@ namespace {
 
 using std::chrono::microseconds;
 using tests::edge_counters;
-using tests::fill;
 using tests::mix;
 using tests::pattern_of;
 
@@ -30,7 +30,7 @@ class Traffic {
       : world_(world),
         check_(world),
         peer_(peer),
-        slot_(world.expose(spec(peer, world.rank(), placement))),
+        slot_(world.expose(owned(spec(peer, world.rank(), placement)))),
         totals_(world.expose(totals_spec(slot_.spec()))) {}
   void attach() {
     const auto out = spec(world_.rank(), peer_, slot_.spec().placement);
@@ -40,8 +40,8 @@ class Traffic {
 
   void send(Random& random) {
     if (pending_.size() == 8) return take_back(random);
-    const auto tensor = world_.allocate(DType::u8, shape(world_.rank(), peer_, put_ + 1));
-    fill(tensor, pattern(world_.rank(), peer_, ++put_));
+    const auto tensor = allocate_source(world_, DType::u8, shape(world_.rank(), peer_, put_ + 1));
+    fill(world_, tensor, pattern(world_.rank(), peer_, ++put_));
     pending_.push_back(remote_.put(tensor));
   }
   void take_back(Random& random) {
@@ -124,12 +124,12 @@ class Traffic {
 class News {
  public:
   explicit News(World& world)
-      : check_(world), rank_(world.rank()), slot_(world.expose_published(kSpec)) {
+      : world_(world), check_(world), slot_(world.expose_published(owned(kSpec))) {
     for (int peer = 0; peer < world.size(); ++peer)
       remotes_.push_back(world.attach_published(peer, kSpec));
   }
   void publish() {
-    fill(check_.ok(slot_.next(), "next"), pattern_of(rank_, 999, ++version_));
+    fill(world_, check_.ok(slot_.next(), "next"), pattern_of(world_.rank(), 999, ++version_));
     check_.ok(slot_.publish(), "publish");
   }
   void read(Random& random) {
@@ -143,8 +143,8 @@ class News {
  private:
   static inline const PublishedSpec kSpec{
       .name = "news", .dtype = DType::u8, .shape = {30'000}, .depth = 3};
+  World& world_;
   Check check_;
-  int rank_;
   PublishedSlot slot_;
   std::vector<PublishedReader> remotes_;
   std::uint64_t version_ = 0;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 
 namespace weft::conformance {
@@ -25,12 +26,12 @@ void splits_by_colour_and_key(World& world) {
 
   // The parts work: each sums its ranks.
   Collectives among = Collectives::open(world, part);
-  const Tensor sum = world.allocate(DType::i32, {1});
-  sum.as<std::int32_t>()[0] = world.rank();
+  const Tensor sum = allocate_source(world, DType::i32, {1});
+  set_values(world, sum, std::vector<std::int32_t>{world.rank()});
   check.ok(among.run(all_reduce(sum, Reduction::sum)), "all_reduce");
   std::int32_t all = 0;
   for (const int rank : expected) all += rank;
-  check.equal(sum.as<std::int32_t>()[0], all, "the sum of a part");
+  check.equal(values_of<std::int32_t>(world, sum)[0], all, "the sum of a part");
 
   // A part is split again: its first member alone, the rest by equal keys.
   const Group again = check.ok(part.split(part.rank() == 0 ? 5 : 2, 3), "split");

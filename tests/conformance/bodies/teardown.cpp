@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::mix;
 using tests::pattern_of;
 
@@ -19,7 +19,7 @@ void tells_the_writer_of_a_closed_slot(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "closing", .dtype = DType::u8, .shape = {1000}};
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   check.ok(edge.remote.put(source).wait(), "put");
   std::vector<Request> pending;
   for (int n = 0; n < 3; ++n) pending.push_back(edge.remote.put(source));
@@ -44,8 +44,8 @@ void keeps_late_puts_from_other_tensors(World& world) {
                 .shape = {8000},
                 .depth = 4,
                 .flow = Flow::unsafe_synchronous};
-  const auto source = world.allocate(spec.dtype, spec.shape);
-  fill(source, pattern_of(world.rank(), 1, 0));
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
+  fill(world, source, pattern_of(world.rank(), 1, 0));
   for (std::uint64_t round = 1; round <= 40; ++round) {
     spec.name = "late " + std::to_string(round);
     RingEdge edge(world, spec);
@@ -58,8 +58,8 @@ void keeps_late_puts_from_other_tensors(World& world) {
       meeting.pause(std::chrono::microseconds(mix(round) % 50));
       edge.slot = Slot();
       for (std::uint64_t i = 0; i < 8; ++i) {
-        others.push_back(world.allocate(spec.dtype, {4 * 8000}));
-        fill(others.back(), pattern_of(world.rank(), 2, round * 10 + i));
+        others.push_back(allocate_own(world, spec.dtype, {4 * 8000}));
+        fill(world, others.back(), pattern_of(world.rank(), 2, round * 10 + i));
       }
     } else if (closing(next_of(world))) {
       Status last;
@@ -87,15 +87,15 @@ void exposes_a_name_again(World& world) {
     if (old) old->slot = Slot();
     meeting.wait();
     RingEdge edge(world, spec);
-    const auto source = world.allocate(spec.dtype, spec.shape);
-    fill(source, pattern_of(world.rank(), 3, static_cast<std::uint64_t>(round)));
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
+    fill(world, source, pattern_of(world.rank(), 3, static_cast<std::uint64_t>(round)));
     check.ok(edge.remote.put(source).wait(), "put");
     const auto arrival = check.ok(edge.slot.wait(), "wait");
     check.equal(arrival.sequence(), 1U, "the new slot's first sequence");
     check.holds(arrival.tensor(),
                 pattern_of(previous_of(world), 3, static_cast<std::uint64_t>(round)), "tensor");
     if (old) {
-      const auto stale = world.allocate(old->remote.spec().dtype, old->remote.spec().shape);
+      const auto stale = allocate_source(world, old->remote.spec().dtype, old->remote.spec().shape);
       check.ends(old->remote.put(stale).wait(), Code::closed, "a put by the old end");
     }
     meeting.wait();
@@ -109,9 +109,9 @@ void comes_and_goes_beside_traffic(World& world) {
   const Check check(world);
   Meeting meeting(world);
   RingEdge steady(world, {.name = "steady", .dtype = DType::u8, .shape = {3000}, .depth = 2});
-  const auto source = world.allocate(DType::u8, {3000});
+  const auto source = allocate_source(world, DType::u8, {3000});
   for (std::uint64_t n = 1; n <= 30; ++n) {
-    fill(source, pattern_of(world.rank(), 4, n));
+    fill(world, source, pattern_of(world.rank(), 4, n));
     check.ok(steady.remote.put(source).wait(), "steady put");
     {
       const SlotSpec passing{.name = "passing " + std::to_string(n),
@@ -119,8 +119,8 @@ void comes_and_goes_beside_traffic(World& world) {
                              .shape = {static_cast<std::int64_t>(n)},
                              .placement = n % 3 == 0 ? Placement::dynamic : Placement::fixed};
       RingEdge edge(world, passing);
-      const auto tensor = world.allocate(passing.dtype, passing.shape);
-      fill(tensor, pattern_of(world.rank(), 5, n));
+      const auto tensor = allocate_source(world, passing.dtype, passing.shape);
+      fill(world, tensor, pattern_of(world.rank(), 5, n));
       auto request = edge.remote.put(tensor);
       check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 5, n),
                   "passing tensor");
@@ -148,7 +148,7 @@ void drops_everything_at_once(World& world) {
     meeting.wait();
     for (RingEdge& edge : edges)
       for (std::uint64_t n = 0; n < mix(round) % 5; ++n)
-        (void)edge.remote.put(world.allocate(DType::u8, {2000}));
+        (void)edge.remote.put(allocate_source(world, DType::u8, {2000}));
     if (round % 2 == 0)
       for (RingEdge& edge : edges) edge.slot = Slot();
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/settings.hpp"
@@ -13,7 +14,6 @@
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 constexpr int kThreads = 3;
@@ -48,12 +48,12 @@ void serves_threads_with_slots_of_their_own(World& world) {
                              .shape = {0},
                              .depth = 2,
                              .placement = Placement::dynamic});
-    const auto source = world.allocate(DType::u8, {900});
+    const auto source = allocate_source(world, DType::u8, {900});
     for (std::uint64_t n = 1; n <= (kSanitized ? 30 : 150); ++n) {
-      fill(source, pattern_of(world.rank(), thread, n));
+      fill(world, source, pattern_of(world.rank(), thread, n));
       check.ok(fixed.remote.put(source).wait(), "put");
-      const auto some = world.allocate(DType::u8, {static_cast<std::int64_t>(n * 7)});
-      fill(some, pattern_of(world.rank(), thread + 10, n));
+      const auto some = allocate_source(world, DType::u8, {static_cast<std::int64_t>(n * 7)});
+      fill(world, some, pattern_of(world.rank(), thread + 10, n));
       auto request = dynamic.remote.put(some);
       check.holds(check.ok(fixed.slot.wait(), "wait").tensor(),
                   pattern_of(previous_of(world), thread, n), "fixed tensor");
@@ -73,17 +73,17 @@ void attaches_from_several_threads(World& world) {
     Meeting among(world, "threads " + std::to_string(thread));
     for (std::uint64_t n = 1; n <= 15; ++n) {
       const std::string name = std::to_string(thread) + '/' + std::to_string(n);
-      const auto source = world.allocate(DType::i64, {100});
+      const auto source = allocate_source(world, DType::i64, {100});
       if (n % 2 != 0) {
         RingEdge edge(world, {.name = name, .dtype = DType::i64, .shape = {100}});
-        fill(source, pattern_of(world.rank(), thread, n));
+        fill(world, source, pattern_of(world.rank(), thread, n));
         check.ok(edge.remote.put(source).wait(), "put");
         check.holds(check.ok(edge.slot.wait(), "wait").tensor(),
                     pattern_of(previous_of(world), thread, n), "tensor");
         among.wait();
       } else {
         PublishedEdge edge(world, {.name = name, .dtype = DType::i64, .shape = {100}});
-        fill(check.ok(edge.slot.next(), "next"), pattern_of(world.rank(), thread, n));
+        fill(world, check.ok(edge.slot.next(), "next"), pattern_of(world.rank(), thread, n));
         check.ok(edge.slot.publish(), "publish");
         check.ok(edge.reader.get(source), "get");
         check.holds(source, pattern_of(next_of(world), thread, n), "version");

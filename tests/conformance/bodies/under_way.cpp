@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 
 namespace weft::conformance {
 namespace {
 
-using tests::fill;
 using tests::pattern_of;
 
 void takes_a_source_again_once_its_put_has_ended(World& world) {
@@ -20,11 +20,11 @@ void takes_a_source_again_once_its_put_has_ended(World& world) {
     const SlotSpec spec{
         .name = "again " + std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 3};
     RingEdge edge(world, spec);
-    const auto source = world.allocate(spec.dtype, spec.shape);
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
     for (std::uint64_t n = 1; n <= 12; ++n) {
-      fill(source, pattern_of(world.rank(), 1, n));
+      fill(world, source, pattern_of(world.rank(), 1, n));
       check.ok(edge.remote.put(source).wait(), "put");
-      fill(source, 0);
+      fill(world, source, 0);
       check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 1, n),
                   spec.name);
     }
@@ -41,8 +41,8 @@ void has_as_many_under_way_as_the_slot_is_deep(World& world) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     std::vector<Request> requests;
     for (std::uint64_t n = 1; n <= kDepth; ++n) {
-      const auto source = world.allocate(spec.dtype, spec.shape);  // the put alone keeps it
-      fill(source, pattern_of(world.rank(), 2, round * kDepth + n));
+      const auto source = allocate_source(world, spec.dtype, spec.shape);  // the put alone keeps it
+      fill(world, source, pattern_of(world.rank(), 2, round * kDepth + n));
       requests.push_back(edge.remote.put(source));
       // The credits of the round before may still be on their way; the first round needs none.
       while (round > 0 && requests.back().test() &&
@@ -61,6 +61,7 @@ void has_as_many_under_way_as_the_slot_is_deep(World& world) {
   meeting.wait();
 }
 
+/// A put whose tensor a GPU copies is pending until then, and goes with its end.
 void keeps_what_is_put_when_its_end_goes(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -72,8 +73,8 @@ void keeps_what_is_put_when_its_end_goes(World& world) {
                    {.name = "put " + std::to_string(round), .dtype = DType::i64, .shape = {1}});
     std::vector<Request> requests;
     for (std::uint64_t n = 1; n <= spec.depth; ++n) {
-      const auto source = world.allocate(spec.dtype, spec.shape);
-      fill(source, pattern_of(world.rank(), round, n));
+      const auto source = allocate_source(world, spec.dtype, spec.shape);
+      fill(world, source, pattern_of(world.rank(), round, n));
       requests.push_back(edge.remote.put(source));
     }
     // Cancel the puts that a busy fabric has not taken yet: they would end with the remote slot.
@@ -82,13 +83,13 @@ void keeps_what_is_put_when_its_end_goes(World& world) {
       if (requests.empty()) break;
     }
     edge.remote = RemoteSlot();
-    const auto put = world.allocate(DType::i64, {1});
-    put.as<std::int64_t>()[0] = static_cast<std::int64_t>(requests.size());
+    const auto put = allocate_source(world, DType::i64, {1});
+    set_values(world, put, std::vector{static_cast<std::int64_t>(requests.size())});
     check.ok(facts.remote.put(put).wait(), "put");
-    const auto were_put =
-        static_cast<std::uint64_t>(check.ok(facts.slot.wait(), "wait").as<std::int64_t>()[0]);
-    const auto other = world.allocate(spec.dtype, spec.shape);  // perhaps where one was
-    fill(other, 0);
+    const auto were_put = static_cast<std::uint64_t>(
+        values_of<std::int64_t>(world, check.ok(facts.slot.wait(), "wait").tensor())[0]);
+    const auto other = allocate_source(world, spec.dtype, spec.shape);  // perhaps where one was
+    fill(world, other, 0);
     for (std::uint64_t n = 1; n <= were_put; ++n)
       check.holds(check.ok(edge.slot.wait(), "wait").tensor(),
                   pattern_of(previous_of(world), round, n), "what was put");
@@ -104,7 +105,7 @@ void ends_requests_whose_slot_is_closed(World& world) {
         .name = "closed " + std::to_string(round), .dtype = DType::u8, .shape = {3000}, .depth = 2};
     RingEdge edge(world, spec);
     meeting.wait();
-    const auto source = world.allocate(spec.dtype, spec.shape);
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
     std::vector<Request> requests;
     for (int n = 0; n < 4; ++n) requests.push_back(edge.remote.put(source, Until::delivered));
     edge.slot = Slot();
@@ -122,9 +123,9 @@ void shows_the_owner_what_was_delivered(World& world) {
   Meeting meeting(world);
   const SlotSpec spec{.name = "delivered", .dtype = DType::u8, .shape = {20'000}, .depth = 2};
   RingEdge edge(world, spec);
-  const auto source = world.allocate(spec.dtype, spec.shape);
+  const auto source = allocate_source(world, spec.dtype, spec.shape);
   for (std::uint64_t n = 1; n <= 6; ++n) {
-    fill(source, pattern_of(world.rank(), 3, n));
+    fill(world, source, pattern_of(world.rank(), 3, n));
     check.ok(edge.remote.put(source, Until::delivered).wait(), "put");
     meeting.wait();
     check(edge.slot.ready(), "a tensor that was delivered is not there");
@@ -149,12 +150,12 @@ void reads_each_put_from_its_own_place(World& world) {
       if (n % 2 == 0) {  // staged
         outside[n].resize(3000);
         const auto source = Tensor::wrap(outside[n].data(), spec.dtype, spec.shape);
-        fill(source, pattern);
+        fill(world, source, pattern);
         requests.push_back(edge.remote.put(source));
       } else {  // gathered, of rows of a wider tensor
         const auto whole = dense();
-        fill(whole, pattern);
-        const auto wide = world.allocate(spec.dtype, {60, 70});
+        fill(world, whole, pattern);
+        const auto wide = world.allocate(spec.dtype, {60, 70});  // GPU tensors have no strides
         const auto rows = wide.slice(1, 7, 50);
         std::size_t at = 0;
         for_each_run(rows, [&](std::byte* to, std::size_t bytes) {
@@ -182,7 +183,7 @@ void gets_into_any_memory(World& world) {
   const PublishedSpec spec{.name = "into", .dtype = DType::u8, .shape = {4000}, .depth = 2};
   PublishedEdge edge(world, spec);
   for (std::uint64_t n = 1; n <= 4; ++n) {
-    fill(check.ok(edge.slot.next(), "next"), pattern_of(world.rank(), 4, n));
+    fill(world, check.ok(edge.slot.next(), "next"), pattern_of(world.rank(), 4, n));
     check.ok(edge.slot.publish(), "publish");
     std::vector<std::uint8_t> own(4003);
     const auto into = Tensor::wrap(own.data() + n % 3, spec.dtype, spec.shape);
@@ -211,8 +212,8 @@ void reads_dynamic_tensors_into_any_memory(World& world) {
   edge.slot.allocate_with(
       [&](DType dtype, const Shape& shape) { return Tensor::wrap(own.data() + 1, dtype, shape); });
   for (const std::int64_t bytes : {1, 64, 9000}) {
-    const auto source = world.allocate(spec.dtype, {bytes});
-    fill(source, pattern_of(world.rank(), 5, static_cast<std::uint64_t>(bytes)));
+    const auto source = allocate_source(world, spec.dtype, {bytes});
+    fill(world, source, pattern_of(world.rank(), 5, static_cast<std::uint64_t>(bytes)));
     auto request = edge.remote.put(source);
     const auto arrival = check.ok(edge.slot.wait(), "wait");
     check(arrival.tensor().data() == reinterpret_cast<std::byte*>(own.data() + 1), "elsewhere");
@@ -237,9 +238,9 @@ void puts_by_a_chosen_queue_pair(World& world) {
     check.throws(
         Code::bad_argument, [&] { edge.remote.use_queue_pair(last + 1); }, "one too many");
     edge.remote.use_queue_pair(last);
-    const auto source = world.allocate(spec.dtype, spec.shape);
+    const auto source = allocate_source(world, spec.dtype, spec.shape);
     for (std::uint64_t n = 1; n <= 5; ++n) {
-      fill(source, pattern_of(world.rank(), 6, n));
+      fill(world, source, pattern_of(world.rank(), 6, n));
       auto request = edge.remote.put(source);
       check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 6, n),
                   spec.name);
@@ -257,7 +258,9 @@ Bodies under_way_bodies() {
   return {
       {"takes_a_source_again_once_its_put_has_ended", takes_a_source_again_once_its_put_has_ended},
       {"has_as_many_under_way_as_the_slot_is_deep", has_as_many_under_way_as_the_slot_is_deep},
-      {"keeps_what_is_put_when_its_end_goes", keeps_what_is_put_when_its_end_goes},
+      {.name = "keeps_what_is_put_when_its_end_goes",
+       .run = keeps_what_is_put_when_its_end_goes,
+       .is_of_host_memory = true},
       {"ends_requests_whose_slot_is_closed", ends_requests_whose_slot_is_closed},
       {"shows_the_owner_what_was_delivered", shows_the_owner_what_was_delivered},
       {"reads_each_put_from_its_own_place", reads_each_put_from_its_own_place},

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "tests/conformance/body.hpp"
+#include "tests/conformance/ends.hpp"
 #include "tests/conformance/meeting.hpp"
 #include "tests/conformance/ring.hpp"
 
@@ -16,7 +17,7 @@ void finds_each_kind_of_handle_in_a_set(World& world) {
   RingEdge in(world, {.name = "in", .dtype = DType::u8, .shape = {100}});
   RingEdge full(world, {.name = "full", .dtype = DType::u8, .shape = {100}});
   PublishedEdge news(world, {.name = "news", .dtype = DType::u8, .shape = {100}});
-  const auto source = world.allocate(DType::u8, {100});
+  const auto source = allocate_source(world, DType::u8, {100});
   check.ok(full.remote.put(source).wait(), "put");
   Request pending = full.remote.put(source);
   const std::array<Slot*, 1> slots{&in.slot};
@@ -58,16 +59,16 @@ void finds_plans_and_messages_in_a_set(World& world) {
   const Check check(world);
   Meeting meeting(world);
   RingEdge in(world, {.name = "in", .dtype = DType::u8, .shape = {100}});
-  const auto source = world.allocate(DType::u8, {100});
+  const auto source = allocate_source(world, DType::u8, {100});
   Messages messages(world);
   Collectives all = Collectives::open(world);
-  const auto values = world.allocate(DType::i32, {5000});
+  const auto values = allocate_source(world, DType::i32, {5000});
   Plan plan = all.plan(all_reduce(values, Reduction::sum));
-  const auto into = world.allocate(DType::u8, {10'000});
-  const auto sent = world.allocate(DType::u8, {10'000});
+  const auto into = allocate_source(world, DType::u8, {10'000});
+  const auto sent = allocate_source(world, DType::u8, {10'000});
   const std::array<Slot*, 1> slots{&in.slot};
   for (int n = 0; n < 5; ++n) {
-    for (std::int32_t& value : values.as<std::int32_t>()) value = 1;
+    set_values(world, values, std::vector<std::int32_t>(5000, 1));
     MessageRequest message = messages.irecv(previous_of(world), 1, into);
     const std::array<MessageRequest*, 1> awaited{&message};
     const std::array<Plan*, 1> plans{&plan};
@@ -85,7 +86,7 @@ void finds_plans_and_messages_in_a_set(World& world) {
     }
     check.equal(check.ok(world.wait_any(set), "wait_any"), 1U, "the plan");
     check.ok(plan.wait(), "all_reduce");
-    check.equal(values.as<std::int32_t>()[4999], world.size(), "the sum");
+    check.equal(values_of<std::int32_t>(world, values)[4999], world.size(), "the sum");
     meeting.wait();
     MessageRequest sending = messages.isend(next_of(world), 1, sent);
     const WaitSet rest{.slots = slots, .messages = awaited};
