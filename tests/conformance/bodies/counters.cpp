@@ -196,9 +196,16 @@ void counts_alike_at_both_ends(World& world) {
 }  // namespace
 
 Bodies counter_bodies() {
-  return {{"costs_one_request_a_transfer", costs_one_request_a_transfer},
-          {"costs_one_write_and_one_read_if_dynamic", costs_one_write_and_one_read_if_dynamic},
-          {"costs_no_message_to_publish", costs_no_message_to_publish},
+  // Of tensors on GPUs tests/cuda counts what they cost.
+  return {{.name = "costs_one_request_a_transfer",
+           .run = costs_one_request_a_transfer,
+           .is_of_host_memory = true},
+          {.name = "costs_one_write_and_one_read_if_dynamic",
+           .run = costs_one_write_and_one_read_if_dynamic,
+           .is_of_host_memory = true},
+          {.name = "costs_no_message_to_publish",
+           .run = costs_no_message_to_publish,
+           .is_of_host_memory = true},
           {"counts_alike_at_both_ends", counts_alike_at_both_ends}};
 }
 
