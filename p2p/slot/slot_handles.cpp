@@ -27,7 +27,10 @@ void release_end(std::shared_ptr<detail::PutOwner>& end) noexcept {
 }
 void release_end(std::shared_ptr<detail::Publisher>& end) noexcept {
   if (!end) return;
-  if (!end->over()) end->table().close(*end);
+  if (!end->over()) {
+    end->end_streams();
+    end->table().close(*end);
+  }
   end.reset();
 }
 void release_end(std::shared_ptr<detail::PutWriter>& end) noexcept {
@@ -258,6 +261,11 @@ Status PublishedSlot::publish(Deadline deadline) noexcept {
     return unusable(state_, "PublishedSlot", "publish");
   return state_->publish(deadline);
 }
+Status PublishedSlot::publish(Stream stream, Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedSlot", "publish");
+  return state_->publish(stream, deadline);
+}
 int PublishedSlot::readers() const noexcept { return is_usable(state_) ? state_->readers() : 0; }
 void PublishedSlot::also_needs(std::span<const int> ranks, Needed needed) {
   require_usable(state_, "PublishedSlot", "also_needs");
@@ -292,6 +300,14 @@ Status PublishedReader::get(const Tensor& into, Deadline deadline) noexcept {
   if (!is_usable(state_)) [[unlikely]]
     return unusable(state_, "PublishedReader", "get");
   return state_->get(into, deadline);
+}
+Status PublishedReader::get(const Tensor& into, Stream stream, Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedReader", "get");
+  return state_->get_behind(into, stream, deadline);
+}
+const std::uint32_t* PublishedReader::outcome() const noexcept {
+  return is_usable(state_) ? state_->stream_outcome() : nullptr;
 }
 Status PublishedReader::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
   if (!is_usable(state_)) [[unlikely]]
