@@ -226,6 +226,11 @@ Request RemoteSlot::put(const Tensor& tensor, Stream stream, Until until) noexce
     return refused(empty_handle("RemoteSlot", "put"));
   return state_->put_behind(tensor, stream, until);
 }
+Request RemoteSlot::put(std::span<const Tensor> parts, Stream stream, Until until) noexcept {
+  if (!state_) [[unlikely]]
+    return refused(empty_handle("RemoteSlot", "put"));
+  return state_->put_behind(parts, stream, until);
+}
 int RemoteSlot::queue_pairs() const noexcept {
   return is_usable(state_) ? state_->queue_pairs() : 0;
 }

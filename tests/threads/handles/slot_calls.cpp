@@ -30,6 +30,10 @@ std::vector<HandleCall> calls_of_slots() {
        [](H& h) { return h.remote.put(std::span(&h.tensor, 1)).wait(at_once()); }},
       {"RemoteSlot::put(tensor, stream, until)", Answer::fails,
        [](H& h) { return h.remote.put(h.tensor, Stream::cuda(nullptr)).wait(at_once()); }},
+      {"RemoteSlot::put(parts, stream, until)", Answer::fails,
+       [](H& h) {
+         return h.remote.put(std::span(&h.tensor, 1), Stream::cuda(nullptr)).wait(at_once());
+       }},
       {"RemoteSlot::also_needs(ranks, needed)", Answer::fails,
        [](H& h) {
          h.remote.also_needs({});
