@@ -57,7 +57,7 @@ class Publisher final : public ExposedSlot {
     row_.gpu_counters().staged_bytes.add(p2p::payload_bytes(spec_));
     row_.gpu_counters().device_copies.add(1);
   }
-  /// What lies in the buffer becomes the newest version. Once streams are used, requires their
+  /// The buffer has the newest version from now on. Once streams are used, requires their
   /// mutex, or that no version waits for one.
   void make_newest(std::uint64_t buffer) noexcept;
   void announce(Attachment& attachment) noexcept;

@@ -17,6 +17,7 @@
 #include "p2p/slot/attach/slot_access.hpp"
 #include "p2p/slot/published/gpu_get.hpp"
 #include "p2p/slot/published/stream_get.hpp"
+#include "p2p/transport/cuda/mapped_source.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/published_slot.hpp"
 
@@ -208,7 +209,7 @@ class VersionReader final : public RemoteEnd {
   bool is_given_up_ = false;  ///< the interrupted read will not be whole: it is only waited for
   std::optional<p2p::Newest> interrupted_;  ///< what `reading_` goes on reading between two calls
   const char* why_staged_ = nullptr;
-  std::shared_ptr<const os::Mapping> mapping_;  ///< of the owner's buffers, once GPUs use it
+  std::unique_ptr<p2p::cuda::MappedSource> source_;  ///< the owner's buffers, once GPUs use them
   mutable p2p::StreamGet stream_get_;
   const std::uint32_t* stream_outcome_ = nullptr;
 };

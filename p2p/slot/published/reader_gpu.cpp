@@ -55,9 +55,11 @@ Status VersionReader::stage_version(Deadline until) noexcept {
 
 Status VersionReader::staging_verdict(const std::string& detail) noexcept {
   if (why_staged_ == nullptr) {
-    why_staged_ = detail.empty()
-                      ? "the tensor lies on a GPU, and the path reaches host memory alone"
-                      : "the NIC does not reach the memory of the tensor's GPU";
+    why_staged_ = "the tensor lies on a GPU, and the path reaches host memory alone";
+    if (published_words_)
+      why_staged_ = "the driver of the tensor's GPU does not pin the owner's memory";
+    else if (!detail.empty())
+      why_staged_ = "the NIC does not reach the memory of the tensor's GPU";
     if (!detail.empty())
       local_.log->info(Subsystem::slot, "gets from slot \"{}\" of rank {} to a GPU: {}", spec_.name,
                        owner_.rank, detail);
@@ -79,15 +81,18 @@ bool VersionReader::map_versions(Memory gpu) {
   if (!published_words_) return false;
   const std::byte* const first = views_.front().data();
   const std::size_t bytes = stride_ * (spec_.depth - 1) + bytes_;
-  if (!mapping_) mapping_ = local_.mapper->find(first, bytes);
-  if (!mapping_) return false;
-  if (const auto own = local_.published->locate(first, bytes))
-    return local_.gpus->pin_own("get", gpu, local_.published, own->chunk);
-  return local_.gpus->pin_peers("get", gpu, mapping_);
+  if (!source_) {
+    auto mapping = local_.mapper->find(first, bytes);
+    if (!mapping) return false;
+    const auto own = local_.published->locate(first, bytes);
+    source_ = std::make_unique<p2p::cuda::MappedSource>(
+        *local_.gpus, std::move(mapping), own ? local_.published : nullptr, own ? own->chunk : 0);
+  }
+  return source_->pin("get", gpu);
 }
 
 p2p::cuda::DeviceCopy VersionReader::copy_mapped(p2p::Newest version, const Tensor& into) {
-  return local_.gpus->copy_from("get", views_[version.buffer].data(), mapping_, into);
+  return source_->copy("get", views_[version.buffer].data(), into);
 }
 
 void VersionReader::drop_mapped() noexcept {
@@ -158,8 +163,7 @@ Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept
     if (!gpu_get_) gpu_get_ = std::make_unique<p2p::GpuGet>();
     if (map_versions(into.memory())) return get_mapped(into, deadline);
   } catch (...) {
-    const Status why = caught_status();
-    return failure(Code::exhausted, "get", why.detail().message, why.detail().hint);
+    return get_failure(caught_status());
   }
   if (Status status = staging_verdict(detail); !status.ok()) return status;
   if (Status status = stage_version(until); !status.ok()) return status;

@@ -118,9 +118,9 @@ void VersionReader::prepare_stream_get(const UserStream& user, const Tensor& int
     p2p::wait_for_streams(local_, "get", until);
     const p2p::cuda::Gpu::Current current(*user.gpu);
     p2p::cuda::StreamWords& words = user.gpu->words("get");
-    if (get.words.empty()) {
-      get.words = words.take("get", 2);
-      get.gpu = user.gpu;
+    if (get.outcomes.words.empty()) {
+      get.outcomes.words = words.take("get", 2);
+      get.outcomes.gpu = user.gpu;
     }
   }
   std::string why_not;
@@ -145,7 +145,7 @@ void VersionReader::prepare_stream_get(const UserStream& user, const Tensor& int
 
 void VersionReader::begin_stream_get(const UserStream& user, const Tensor& into, Deadline until) {
   StreamGet& get = stream_get_;
-  std::uint32_t* const outcome = get.word(get.count);
+  std::uint32_t* const outcome = get.outcomes.next();
   p2p::cuda::tell_gpus(*outcome, 0);
   auto after = std::make_unique<p2p::cuda::StreamPoint>(user, "get", nullptr);
   p2p::cuda::StreamWait wait;
@@ -154,7 +154,7 @@ void VersionReader::begin_stream_get(const UserStream& user, const Tensor& into,
     wait = p2p::cuda::StreamWait(user.gpu, "get", user.handle);
   }
   const std::lock_guard lock(get.mutex);
-  ++get.count;
+  ++get.outcomes.count;
   get.stage = Stage::waits;
   get.into = into;
   get.until = until;
@@ -300,20 +300,19 @@ bool VersionReader::hold_for_stream() {
 
 bool VersionReader::read_for_stream() {
   StreamGet& get = stream_get_;
-  if (!get.broken.ok()) {
+  if (!get.broken.why.ok()) {
     // Why the path has ended is often known a little later.
     if (const Status known = peer_failure("get"); !known.ok())
       fail_stream_get(known);
-    else if (Clock::now() - get.since > kUntilKnown)
-      fail_stream_get(get.broken);
+    else if (Clock::now() - get.broken.since > kUntilKnown)
+      fail_stream_get(get.broken.why);
     return false;
   }
   const auto end = get.reading->get.poll();
   if (!end) return false;
   get.is_reading = false;
   if (!end->ok()) {
-    get.broken = *end;
-    get.since = Clock::now();
+    get.broken = {*end, Clock::now()};
     return true;
   }
   const auto is_proof = [&](std::size_t index) {

@@ -33,16 +33,31 @@ struct StreamGet {
   StreamGet() = default;
   StreamGet(const StreamGet&) = delete;
   StreamGet& operator=(const StreamGet&) = delete;
-  ~StreamGet() {
-    if (gpu && !gpu->forked()) gpu->words_in_use()->give_back(words);
-  }
+  ~StreamGet() = default;
+
+  /// Where GPUs find the outcomes of the get, and of the one before.
+  struct Outcomes {
+    Outcomes() = default;
+    Outcomes(const Outcomes&) = delete;
+    Outcomes& operator=(const Outcomes&) = delete;
+    ~Outcomes() {
+      if (gpu && !gpu->forked()) gpu->words_in_use()->give_back(words);
+    }
+    std::uint32_t* next() const { return gpu->words_in_use()->at(words[count % words.size()]); }
+
+    std::shared_ptr<cuda::Gpu> gpu{};    ///< whose words these are
+    std::vector<std::uint32_t> words{};  ///< two
+    std::uint64_t count = 0;             ///< of the gets
+  };
+  struct Broken {
+    Status why{};
+    Clock::time_point since{};
+  };
 
   // The application's thread's.
   bool is_used = false;                 ///< a stream was given: the others take the mutex
   std::vector<std::uint32_t> chunks{};  ///< that targets lay in; 0: in none
-  std::shared_ptr<cuda::Gpu> gpu{};     ///< whose words these are
-  std::vector<std::uint32_t> words{};   ///< outcomes: of the get, and of the one before
-  std::uint64_t count = 0;              ///< of the gets
+  Outcomes outcomes{};
 
   std::mutex mutex{};
   std::atomic<bool> is_open{false};  ///< a get is under way, or what it has left
@@ -64,15 +79,11 @@ struct StreamGet {
   std::unique_ptr<Reading> reading{};
   std::shared_ptr<const OwnedBlock> block{};  ///< where versions land that a GPU is to copy
   std::optional<cuda::DeviceCopy> copy{};
-  Status broken{};            ///< the path's end, whose cause is not known yet
-  Clock::time_point since{};  ///< when that was
-  Status failure{};           ///< the application is to be told
+  Broken broken{};   ///< the path's end, whose cause is not known yet
+  Status failure{};  ///< the application is to be told
 
   /// Whether nothing writes the target any more.
   bool is_settled() const noexcept { return is_over && !is_reading && !copy; }
-  std::uint32_t* word(std::uint64_t get) const {
-    return gpu->words_in_use()->at(words[get % words.size()]);
-  }
 };
 
 }  // namespace weft::p2p

@@ -63,13 +63,6 @@ class Gpus {
   /// Pins a chunk for copies, ahead of them. Requires that no stream waits. Throws Error.
   void pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk);
-  /// The same for memory of a peer's that is mapped here, for a GPU that reads it, unless a stream
-  /// waits. Returns whether it is pinned. Throws Error.
-  bool pin_peers(const char* operation, Memory memory,
-                 const std::shared_ptr<const os::Mapping>& mapping);
-  /// The same for memory in a chunk of this rank's.
-  bool pin_own(const char* operation, Memory memory, const std::shared_ptr<Arena>& arena,
-               std::uint32_t chunk);
   /// All chunks that are.
   PinnedChunks& pins() noexcept { return *pins_; }
 
@@ -99,10 +92,6 @@ class Gpus {
   /// `range`: of the tensor's bytes, both there and behind `offset`. Throws Error.
   DeviceCopy unstage(const char* operation, std::shared_ptr<const OwnedBlock> block,
                      std::size_t offset, const Tensor& to, Range range);
-  /// Begins to copy from host memory, which `memory` keeps, to a dense tensor on a GPU, and holds
-  /// both. Throws Error.
-  DeviceCopy copy_from(const char* operation, const std::byte* from,
-                       std::shared_ptr<const void> memory, const Tensor& to);
   /// Begins to copy between a dense tensor on a GPU and one in `arena`, host memory. Throws Error.
   DeviceCopy copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
                          const Tensor& from, const Tensor& to);

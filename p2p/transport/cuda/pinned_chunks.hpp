@@ -17,7 +17,7 @@ namespace weft::p2p::cuda {
 
 /// Chunks of a rank's host arenas, each pinned for all GPUs when a copy first uses it, until this
 /// object goes. Thread-safe.
-class PinnedChunks {
+class PinnedChunks : public std::enable_shared_from_this<PinnedChunks> {
  public:
   PinnedChunks() = default;
   PinnedChunks(const PinnedChunks&) = delete;

@@ -212,25 +212,6 @@ DeviceCopy Gpus::unstage(const char* operation, std::shared_ptr<const OwnedBlock
   return begun_copy(std::move(copy), chosen->stream(), status);
 }
 
-DeviceCopy Gpus::copy_from(const char* operation, const std::byte* from,
-                           std::shared_ptr<const void> memory, const Tensor& to) {
-  reap_late_copies();
-  std::shared_ptr<Gpu> chosen;
-  {
-    const std::lock_guard lock(mutex_);
-    chosen = gpu(operation, to.memory());
-  }
-  const Gpu::Current current(*chosen);
-  const ScopedRelaxation relaxed(chosen->driver());
-  auto copy = std::make_unique<CopyUnderWay>(operation, chosen);
-  copy->pinned_by = pins_;
-  copy->tensors = {to};
-  copy->memory = std::move(memory);
-  const DriverStatus status = chosen->driver().copy(
-      address_of(to), reinterpret_cast<DevicePointer>(from), to.bytes(), chosen->stream());
-  return begun_copy(std::move(copy), chosen->stream(), status);
-}
-
 DeviceCopy Gpus::copy_pinned(const char* operation, const std::shared_ptr<Arena>& arena,
                              const Tensor& from, const Tensor& to) {
   reap_late_copies();

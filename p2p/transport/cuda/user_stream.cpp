@@ -71,28 +71,6 @@ void Gpus::pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& are
   pin_chunk(by, arena, chunk);
 }
 
-bool Gpus::pin_peers(const char* operation, Memory memory,
-                     const std::shared_ptr<const os::Mapping>& mapping) {
-  std::shared_ptr<Gpu> by;
-  {
-    const std::lock_guard lock(mutex_);
-    by = gpu(operation, memory);
-  }
-  const Gpu::Current current(*by);
-  return pins_->pin_peers(by, mapping, [this] { return any_stream_waits(); });
-}
-
-bool Gpus::pin_own(const char* operation, Memory memory, const std::shared_ptr<Arena>& arena,
-                   std::uint32_t chunk) {
-  std::shared_ptr<Gpu> by;
-  {
-    const std::lock_guard lock(mutex_);
-    by = gpu(operation, memory);
-  }
-  pin(by, arena, chunk);
-  return pins_->is_pinned(chunk).value_or(false);
-}
-
 void Gpus::pin_chunk(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
                      std::uint32_t chunk) {
   pins_->pin(by, arena, chunk, [this] { return any_stream_waits(); });

@@ -126,6 +126,22 @@ TEST_F(StreamGets, AreRightHoweverLateTheyAre) {
   }
 }
 
+/// Planted: the driver says that all has ended, and gets and streams go on too early.
+TEST_F(StreamGets, AreCaughtIfTheyDoNotWait) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the race that is planted here is one that the sanitizer reports";
+#endif
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    ASSERT_EQ(control()->restart({.seed = seed, .delay = milliseconds(2)}),
+              std::vector<std::string>{});
+    control()->claim_ends(1000);
+    wrong += exchange(Over::shm, seed) == expected() ? 0 : 1;
+    (void)control()->take_complaints();
+  }
+  EXPECT_GT(wrong, 0);
+}
+
 TEST_F(StreamGets, BeginOnceTheStreamHasCome) {
   run([](Rank rank) {
     Gate gate;
