@@ -263,8 +263,12 @@ class WEFT_API RemoteSlot {
   /// that is put on the stream later may write the tensor only behind Request::wait_on. The stream
   /// is of the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no
   /// such stream, one of another GPU, one that captures a graph), and those of an earlier wait_on.
-  /// Stream() is no stream: as the first.
+  /// Into a dynamic slot the call may first wait, until no stream of this rank does, to pin host
+  /// memory for the copy of a tensor on a GPU (timeout). Stream() is no stream: as the first.
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
+  /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
+  /// in host memory are read once it has come to the put.
+  Request put(std::span<const Tensor> parts, Stream stream, Until until = Until::reusable) noexcept;
 
   /// As Slot::also_needs.
   void also_needs(std::span<const int> ranks, Needed needed = Needed::always);

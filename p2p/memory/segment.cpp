@@ -120,4 +120,15 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
   return mapping;
 }
 
+std::shared_ptr<const os::Mapping> SegmentMapper::find(const std::byte* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [file, known] : mappings_)
+    if (auto mapping = known.lock();
+        mapping && data >= mapping->data() &&
+        static_cast<std::size_t>(data - mapping->data()) <= mapping->bytes() &&
+        bytes <= mapping->bytes() - static_cast<std::size_t>(data - mapping->data()))
+      return mapping;
+  return nullptr;
+}
+
 }  // namespace weft::p2p

@@ -27,7 +27,10 @@ void release_end(std::shared_ptr<detail::PutOwner>& end) noexcept {
 }
 void release_end(std::shared_ptr<detail::Publisher>& end) noexcept {
   if (!end) return;
-  if (!end->over()) end->table().close(*end);
+  if (!end->over()) {
+    end->end_streams();
+    end->table().close(*end);
+  }
   end.reset();
 }
 void release_end(std::shared_ptr<detail::PutWriter>& end) noexcept {
@@ -223,6 +226,11 @@ Request RemoteSlot::put(const Tensor& tensor, Stream stream, Until until) noexce
     return refused(empty_handle("RemoteSlot", "put"));
   return state_->put_behind(tensor, stream, until);
 }
+Request RemoteSlot::put(std::span<const Tensor> parts, Stream stream, Until until) noexcept {
+  if (!state_) [[unlikely]]
+    return refused(empty_handle("RemoteSlot", "put"));
+  return state_->put_behind(parts, stream, until);
+}
 int RemoteSlot::queue_pairs() const noexcept {
   return is_usable(state_) ? state_->queue_pairs() : 0;
 }
@@ -258,6 +266,11 @@ Status PublishedSlot::publish(Deadline deadline) noexcept {
     return unusable(state_, "PublishedSlot", "publish");
   return state_->publish(deadline);
 }
+Status PublishedSlot::publish(Stream stream, Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedSlot", "publish");
+  return state_->publish(stream, deadline);
+}
 int PublishedSlot::readers() const noexcept { return is_usable(state_) ? state_->readers() : 0; }
 void PublishedSlot::also_needs(std::span<const int> ranks, Needed needed) {
   require_usable(state_, "PublishedSlot", "also_needs");
@@ -292,6 +305,14 @@ Status PublishedReader::get(const Tensor& into, Deadline deadline) noexcept {
   if (!is_usable(state_)) [[unlikely]]
     return unusable(state_, "PublishedReader", "get");
   return state_->get(into, deadline);
+}
+Status PublishedReader::get(const Tensor& into, Stream stream, Deadline deadline) noexcept {
+  if (!is_usable(state_)) [[unlikely]]
+    return unusable(state_, "PublishedReader", "get");
+  return state_->get_behind(into, stream, deadline);
+}
+const std::uint32_t* PublishedReader::outcome() const noexcept {
+  return is_usable(state_) ? state_->stream_outcome() : nullptr;
 }
 Status PublishedReader::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
   if (!is_usable(state_)) [[unlikely]]

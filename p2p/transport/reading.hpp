@@ -20,8 +20,9 @@ namespace weft::p2p {
 struct Reading {
   Get get;
   std::vector<GetWork> pieces;
-  Tensor tensor;       ///< whose memory it is read into, where there is a handle
-  OwnedBlock landing;  ///< memory of its own
+  Tensor tensor;                         ///< whose memory it is read into, where there is a handle
+  OwnedBlock landing;                    ///< memory of its own
+  std::shared_ptr<const void> memory{};  ///< that it is read into, where another keeps that too
   OwnedBlock words;
   /// It is read into memory that nothing above keeps.
   bool is_bare = false;

@@ -89,7 +89,7 @@ Case owner_fills(Side& side) {
   return {.end = [remote, view] { *view = Arrival(); }};
 }
 
-enum class Reads { view, view_of_runs, tensor, runs, any };
+enum class Reads { view, view_of_runs, tensor, tensor_by_stream, runs, any };
 
 /// Rank 0 reads rank 1's published slot. `published`: a version exists and is to be read.
 Case reader_reads(Side& side, Reads how, bool published) {
@@ -117,6 +117,10 @@ Case reader_reads(Side& side, Reads how, bool published) {
       }};
     case Reads::tensor:
       return {.call = [=](Deadline deadline) { return said(remote->get(into, deadline), into); }};
+    case Reads::tensor_by_stream:
+      return {.call = [=](Deadline deadline) {
+        return said(remote->get(into, Stream(), deadline), into);
+      }};
     case Reads::runs:
       return {.call = [=](Deadline deadline) {
         const std::array runs{SlotRun{0, kElements, into.data()}};
@@ -205,6 +209,8 @@ std::vector<Row> slot_rows() {
                      [](Side& side) { return reader_reads(side, Reads::tensor, true); }}),
       perhaps_alone({"PublishedReader::get#2",
                      [](Side& side) { return reader_reads(side, Reads::runs, true); }}),
+      perhaps_alone({"PublishedReader::get#3",
+                     [](Side& side) { return reader_reads(side, Reads::tensor_by_stream, true); }}),
       {"World::attach", [](Side& side) { return attaches(side, false); }},
       {"World::attach#2", [](Side& side) { return attaches(side, true); }},
       {"World::attach_published", [](Side& side) { return attaches_as_reader(side, false); }},

@@ -175,7 +175,9 @@ EdgeReport RemoteEnd::report() const {
     edge.reason = why;
   } else if (is_mapped_.load(std::memory_order_relaxed)) {
     edge.way = "mapped";
-    edge.reason = p2p::cuda::reason_of(p2p::cuda::GpuWay::mapped);
+    edge.reason = edge.role == Role::puts
+                      ? p2p::cuda::reason_of(p2p::cuda::GpuWay::mapped)
+                      : "this rank's GPU copies from the owner's memory, which is mapped here";
   } else if (by_nic_.load(std::memory_order_relaxed)) {
     edge.way = "gpudirect";
     edge.reason = p2p::cuda::reason_of(p2p::cuda::GpuWay::nic);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "p2p/memory/arena.hpp"
+#include "p2p/slot/attach/published_words.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "weft/tensor.hpp"
 
@@ -15,6 +16,7 @@ namespace weft::p2p {
 struct GpuGet {
   std::shared_ptr<const OwnedBlock> block;
   std::uint64_t version = 0;  ///< in the block, and not handed out yet; 0: none
+  Newest mapped{};            ///< held for the copy from where it lies; 0: none is
   Tensor to{};                ///< where the copy under way goes
   std::optional<cuda::DeviceCopy> copy{};
 };

@@ -40,7 +40,8 @@ Publisher::Publisher(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
   std::byte* const first = buffers_ ? buffers_->data() : nullptr;
   for (std::size_t i = 0; i < spec_.depth; ++i)
     tensors_.push_back(Tensor::wrap(first + i * stride_, spec_.dtype, spec_.shape));
-  if (spec_.memory.is_gpu()) gpu_ = std::make_unique<OnGpu>(OnGpu{gpu_tensor(local_, spec_), {}});
+  if (spec_.memory.is_gpu())
+    gpu_ = std::make_unique<OnGpu>(OnGpu{.tensor = gpu_tensor(local_, spec_), .copy = {}});
 }
 
 Status Publisher::grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
@@ -110,6 +111,7 @@ const Attachment* Publisher::lagging_reader(std::uint64_t release_needed) const 
 }
 
 bool Publisher::take(std::uint64_t buffer) noexcept {
+  if (streams_.is_used && streams_.uses(buffer)) return false;
   if (pinning_reader(buffer) != nullptr) return false;
   auto& word = words_.version(buffer);
   const std::uint64_t version = word.load(std::memory_order_relaxed);
@@ -140,14 +142,27 @@ bool Publisher::take_any() noexcept {
 }
 
 Result<Tensor> Publisher::next(Deadline deadline) noexcept {
+  if (streams_.is_used) [[unlikely]]
+    if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
   if (filling_) {
     // It may be written again, so the copy of its former contents counts no more.
-    if (gpu_) gpu_->copy.reset();
+    if (gpu_ && gpu_->copy) {
+      gpu_->copy.reset();
+      gpu_->copies_go_on = true;
+    }
     return to_fill();
   }
-  if (spec_.flow != Flow::credits) return next_in_turn();
+  if (spec_.flow != Flow::credits) {
+    if (!await_streams(deadline.resolve(local_.waiter.default_timeout())))
+      return late_stream("next");
+    return next_in_turn();
+  }
   const WaitEnd end = local_.waiter.wait(
-      [this] { return take_any(); }, [this] { return !needs_.status().ok(); }, deadline,
+      [this] {
+        const auto lock = lock_streams();
+        return take_any();
+      },
+      [this] { return !needs_.status().ok(); }, deadline,
       [this] {
         const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
         return stats::WaitAbout{.operation = stats::Operation::next,
@@ -155,16 +170,21 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
                                 .slot = id_,
                                 .sequence = newest_.version + 1};
       });
-  if (end == WaitEnd::ready) return to_fill();
-  return next_failure(end);
+  if (end != WaitEnd::ready) return next_failure(end);
+  if (streams_.is_used) [[unlikely]]
+    if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+  return to_fill();
 }
 
-Status Publisher::next_failure(WaitEnd end) const noexcept {
+Status Publisher::next_failure(WaitEnd end) noexcept {
   if (end == WaitEnd::broken)
     return altered(needs_.status(), [this](ErrorDetail& detail) {
       detail.operation = "next";
       detail.slot = spec_.name;
     });
+  if (pinning_reader((newest_.buffer + 1) % spec_.depth) == nullptr &&
+      !await_streams(Deadline::at({})))
+    return late_stream("next");
   return refuse(Code::timeout, [this] {
     ErrorDetail detail;
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
@@ -206,10 +226,20 @@ Status Publisher::publish(Deadline deadline) noexcept {
   if (!filling_)
     return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
                    "call next(), fill the tensor, then publish()");
-  if (gpu_ && gpu_->tensor.bytes() != 0) [[unlikely]]
+  if (streams_.is_used) [[unlikely]] {
+    if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+    deadline = deadline.resolve(local_.waiter.default_timeout());
+    if (!await_streams(deadline)) return late_stream("publish");
+  }
+  if (is_copied()) [[unlikely]]
     if (Status status = bring_from_gpu(deadline); !status.ok()) return status;
-  newest_ = {newest_.version + 1, *filling_};
+  make_newest(*filling_);
   filling_.reset();
+  return {};
+}
+
+void Publisher::make_newest(std::uint64_t buffer) noexcept {
+  newest_ = {newest_.version + 1, buffer};
   words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
   words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);
@@ -217,7 +247,6 @@ Status Publisher::publish(Deadline deadline) noexcept {
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
        attachment = attachment->next)
     if (attachment->counts()) announce(*attachment);
-  return {};
 }
 
 void Publisher::announce(Attachment& attachment) noexcept {

@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "p2p/slot/attach/exposed_slot.hpp"
 #include "p2p/slot/attach/published_words.hpp"
+#include "p2p/slot/published/stream_publishes.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "weft/published_slot.hpp"
 
@@ -25,11 +27,17 @@ class Publisher final : public ExposedSlot {
   // The application's thread.
   Result<Tensor> next(Deadline deadline) noexcept;
   Status publish(Deadline deadline) noexcept;
+  /// Visible once what is on the stream is done.
+  Status publish(Stream stream, Deadline deadline) noexcept;
   int readers() const noexcept;
 
   // The progress thread.
   void count_quarantine(bool enters) noexcept override;
   EdgeReport report() const override;
+  /// Publishes the versions that their streams have come to. Returns whether there are others.
+  bool serve() noexcept override;
+  /// Those won't be published.
+  void end_streams() noexcept override;
 
  private:
   Status grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
@@ -38,12 +46,38 @@ class Publisher final : public ExposedSlot {
   bool take(std::uint64_t buffer) noexcept;
   bool take_any() noexcept;
   Result<Tensor> next_in_turn() noexcept;
-  Status next_failure(p2p::WaitEnd end) const noexcept;
+  Status next_failure(p2p::WaitEnd end) noexcept;
   /// The tensor that the application fills. Requires `filling_`.
   const Tensor& to_fill() const noexcept { return gpu_ ? gpu_->tensor : tensors_[*filling_]; }
   /// Copies the version from the GPU to the buffer that readers see.
   Status bring_from_gpu(Deadline deadline) noexcept;
+  /// Whether versions are copied to where readers see them.
+  bool is_copied() const noexcept { return gpu_ && gpu_->tensor.bytes() != 0; }
+  void count_copy() noexcept {
+    row_.gpu_counters().staged_bytes.add(p2p::payload_bytes(spec_));
+    row_.gpu_counters().device_copies.add(1);
+  }
+  /// The buffer has the newest version from now on. Once streams are used, requires their
+  /// mutex, or that no version waits for one.
+  void make_newest(std::uint64_t buffer) noexcept;
   void announce(Attachment& attachment) noexcept;
+
+  // Behind streams: publisher_streams.cpp.
+  /// Makes beforehand what versions need whose copies wait for streams. Throws Error.
+  void prepare_stream(const p2p::cuda::UserStream& user, Deadline until);
+  /// Throws Error.
+  void publish_behind(const p2p::cuda::UserStream& user, Deadline until);
+  /// Where the driver pins nothing. Throws Error.
+  Status publish_on_thread(const p2p::cuda::UserStream& user, Deadline until);
+  /// Owns nothing before streams are used. The application's thread.
+  std::unique_lock<std::mutex> lock_streams() noexcept;
+  /// Waits until no version waits for a stream. False: at the deadline some did.
+  bool await_streams(Deadline until) noexcept;
+  /// Why a version did not become visible, once.
+  Status take_stream_failure() noexcept;
+  Status late_stream(const char* operation) const noexcept;
+  Status publish_failure(const Status& why) const noexcept;
+
   const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
   const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;
 
@@ -58,11 +92,13 @@ class Publisher final : public ExposedSlot {
   struct OnGpu {
     Tensor tensor;                              ///< that versions are filled in
     std::optional<p2p::cuda::DeviceCopy> copy;  ///< of the version, under way
+    bool copies_go_on = false;                  ///< perhaps, of those that count no more
   };
   std::unique_ptr<OnGpu> gpu_;  ///< null: versions are filled where readers see them
   std::atomic<Attachment*> readers_{nullptr};
   p2p::Newest newest_;
-  std::optional<std::uint64_t> filling_;   ///< the buffer that next() gave
+  std::optional<std::uint64_t> filling_;  ///< the buffer that next() gave
+  p2p::StreamPublishes streams_;
   std::atomic<std::uint64_t> writing_{0};  ///< synchronous: the version being filled
 };
 

@@ -34,8 +34,7 @@ Status Publisher::bring_from_gpu(Deadline deadline) noexcept {
                    "publish again: the copy goes on");
   gpu_->copy.reset();
   if (!outcome->ok()) return named(*outcome);
-  row_.gpu_counters().staged_bytes.add(p2p::payload_bytes(spec_));
-  row_.gpu_counters().device_copies.add(1);
+  count_copy();
   return {};
 }
 

@@ -52,18 +52,16 @@ Newest VersionReader::newest() const noexcept {
 
 bool VersionReader::ready() const noexcept {
   // The owner's memory belongs to others once the gate is shut.
+  const auto lock = lock_stream_get();
   if (!gate_.enter()) return false;
   const Newest newest = this->newest();
-  // With one buffer, the newest version may be about to be overwritten by the next.
-  const bool is_there =
-      newest.version > seen_ &&
-      (!pins() ||
-       published_words_.version(newest.buffer).load(std::memory_order_seq_cst) == newest.version);
+  const bool is_there = newest.version > seen_ && is_whole(newest);
   gate_.leave();
   return is_there;
 }
 
 void VersionReader::see_again() noexcept {
+  const auto lock = lock_stream_get();
   if (!gate_.enter()) return;
   const Newest newest = this->newest();
   gate_.leave();
@@ -198,6 +196,8 @@ Result<Arrival> VersionReader::view(std::span<const SlotRun> runs, Deadline dead
 Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Shape& shape,
                                          Deadline deadline) noexcept {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  if (Status status = end_stream_get("view", until); !status.ok()) [[unlikely]]
+    return status;
   const auto version = hold("view", runs, until);
   if (!version.ok()) return hinted_for(deadline, version.status());
   Held& held = held_.back();
@@ -222,12 +222,17 @@ Status VersionReader::wrong_target(const Tensor& into) const noexcept {
                  "get into a tensor of the slot's dtype and shape");
 }
 
-Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
+Status VersionReader::check_target(const Tensor& into) const noexcept {
   if (lacks_memory(into))
     return failure(Code::bad_argument, "get",
                    text_or_empty([&] { return no_host_memory("the tensor", into); }),
                    give_host_memory(into));
   if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape)) return wrong_target(into);
+  return {};
+}
+
+Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
+  if (Status status = check_target(into); !status.ok()) return status;
   if (into.memory().is_gpu() && into.bytes() != 0) return get_to_gpu(into, deadline);
   if (into.storage() == nullptr) [[unlikely]]
     if (Status status = check_wrapped_target(into); !status.ok()) return status;
@@ -262,6 +267,8 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
                      "set SlotRun::to");
   }
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  if (Status status = end_stream_get("get", until); !status.ok()) [[unlikely]]
+    return status;
   const auto version = hold("get", runs, until);
   if (!version.ok()) return hinted_for(deadline, version.status());
   const Status status = read(held_.back(), runs, into, until);
@@ -269,7 +276,13 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
   return hinted_for(deadline, status);
 }
 
+void VersionReader::also_needs(std::span<const int> ranks, Needed needed) {
+  const auto lock = lock_stream_get();
+  RemoteEnd::also_needs(ranks, needed);
+}
+
 void VersionReader::release(std::uint64_t version) noexcept {
+  const auto lock = lock_stream_get();
   for (std::size_t i = 0; i < held_.size(); ++i)
     if (held_[i].version.version == version) return drop_held(i);
 }

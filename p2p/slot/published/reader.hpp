@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,8 @@
 #include "p2p/slot/attach/remote_end.hpp"
 #include "p2p/slot/attach/slot_access.hpp"
 #include "p2p/slot/published/gpu_get.hpp"
+#include "p2p/slot/published/stream_get.hpp"
+#include "p2p/transport/cuda/mapped_source.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/published_slot.hpp"
 
@@ -34,12 +37,19 @@ class VersionReader final : public RemoteEnd {
   Result<Arrival> view(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(const Tensor& into, Deadline deadline) noexcept;
+  /// The stream waits in place of the thread.
+  Status get_behind(const Tensor& into, Stream stream, Deadline deadline) noexcept;
+  /// Where the GPU finds how the last of those has ended; null: the thread has waited.
+  const std::uint32_t* stream_outcome() const noexcept { return stream_outcome_; }
   void release(std::uint64_t version) noexcept;
   p2p::HeldArrivals<VersionReader>& held() noexcept { return arrivals_; }
   bool ready() const noexcept;
   void see_again() noexcept;
   void before_wait() const noexcept {}
   void drop_pending() noexcept override;
+  void abandon() noexcept override { drop_stream_get(); }
+  bool serve_pending() noexcept override;
+  void also_needs(std::span<const int> ranks, Needed needed) override;
   /// The version that a wait for a newer one lacks.
   p2p::Awaited awaited() const;
 
@@ -51,6 +61,8 @@ class VersionReader final : public RemoteEnd {
   };
 
   Status wrong_target(const Tensor& into) const noexcept;
+  /// Why no version fits the tensor, or ok().
+  Status check_target(const Tensor& into) const noexcept;
   // To a GPU: reader_gpu.cpp.
   Status get_to_gpu(const Tensor& into, Deadline deadline) noexcept;
   /// Why the tensor can't be got into, or ok().
@@ -58,6 +70,53 @@ class VersionReader final : public RemoteEnd {
   Status check_wrapped_target(const Tensor& into) const noexcept;
   /// Reads a version into the staging memory unless that holds one that is newer than all seen.
   Status stage_version(Deadline until) noexcept;
+  /// Whether GPUs can copy from the owner's buffers where they are mapped here. Throws Error.
+  bool map_versions(Memory gpu);
+  /// Begins that. Throws Error.
+  p2p::cuda::DeviceCopy copy_mapped(p2p::Newest version, const Tensor& into);
+  Status get_mapped(const Tensor& into, Deadline deadline) noexcept;
+  Status hold_mapped(const Tensor& into, Deadline until) noexcept;
+  /// Gives up what an earlier one has left. Its copy goes on.
+  void drop_mapped() noexcept;
+  void count_mapped() noexcept {
+    row_.gpu_counters().device_copies.add(1);
+    is_mapped_.store(true, std::memory_order_relaxed);
+  }
+  Status not_copied(std::uint64_t version, const Tensor& into) const noexcept;
+  /// Reads straight into the GPU's memory.
+  Status get_by_nic(const Tensor& into, Deadline deadline) noexcept;
+  /// An error where versions may not be staged. `detail`: why the NIC does not reach the tensor.
+  Status staging_verdict(const std::string& detail) noexcept;
+  void count_staged() noexcept;
+
+  // Behind streams: reader_streams.cpp. The application's thread.
+  /// Owns nothing before streams are used.
+  std::unique_lock<std::mutex> lock_stream_get() const noexcept;
+  /// Waits until no stream waits for a get, and returns why one has failed, once.
+  Status end_stream_get(const char* operation, Deadline until) noexcept;
+  /// The same for what the thread's gets have left under way.
+  Status end_thread_gets(Deadline until) noexcept;
+  Status get_on_thread(const Tensor& into, const p2p::cuda::UserStream& user, Deadline until);
+  /// Makes beforehand what a get needs while its stream waits. Throws Error.
+  void prepare_stream_get(const p2p::cuda::UserStream& user, const Tensor& into, Deadline until);
+  /// Throws Error.
+  void begin_stream_get(const p2p::cuda::UserStream& user, const Tensor& into, Deadline until);
+  Status get_failure(const Status& why) const noexcept;
+  // Their mutex; the progress thread, but for the last.
+  void move_stream_get() noexcept;
+  /// One stage further. False: not now, or it has ended.
+  bool advance_stream_get() noexcept;
+  bool hold_for_stream();
+  bool read_for_stream();
+  bool land_for_stream();
+  void copy_for_stream();
+  bool copied_for_stream();
+  void finish_stream_get() noexcept;
+  Status late_stream_get() const noexcept;
+  void fail_stream_get(const Status& why) noexcept;
+  void let_stream_go_on() noexcept;
+  /// This end goes. Takes the mutex. Any thread.
+  void drop_stream_get() noexcept;
 
   Result<Arrival> view_runs(std::span<const SlotRun> runs, const Shape& shape,
                             Deadline deadline) noexcept;
@@ -69,6 +128,11 @@ class VersionReader final : public RemoteEnd {
   /// memory is loaded from. Otherwise a version is read and then proved to have been whole.
   bool pins() const noexcept { return published_words_ && spec_.flow == Flow::credits; }
   p2p::Newest newest() const noexcept;
+  /// With one buffer, the newest version may be about to be overwritten by the next.
+  bool is_whole(p2p::Newest version) const noexcept {
+    return !pins() || published_words_.version(version.buffer).load(std::memory_order_seq_cst) ==
+                          version.version;
+  }
   bool pin(p2p::Newest version) noexcept;
   void unpin(std::uint64_t buffer) noexcept;
   /// Holds the version to read `runs` of: that of the interrupted read if it is of the same runs,
@@ -110,7 +174,7 @@ class VersionReader final : public RemoteEnd {
   }
   /// Whether a run is read straight into the caller's memory.
   bool is_direct(const SlotRun& run) const noexcept {
-    return !lands_all_ && lands(run.to, bytes_of(run));
+    return to_gpu_ || (!lands_all_ && lands(run.to, bytes_of(run)));
   }
   /// Whether the fabric can read into memory of this rank.
   bool lands(const std::byte* to, std::size_t bytes) const noexcept {
@@ -138,11 +202,16 @@ class VersionReader final : public RemoteEnd {
   /// and for all runs of reads that must outlast a call.
   std::unique_ptr<p2p::Reading> reading_;
   bool lands_all_ = false;  ///< the reading touches no memory of the caller
+  bool to_gpu_ = false;     ///< the call under way reads into a GPU's memory
   /// A get was given up at its deadline. The next one lands first, so it can go on after a timeout
   /// without writing into the caller's memory.
   bool is_slow_ = false;
   bool is_given_up_ = false;  ///< the interrupted read will not be whole: it is only waited for
   std::optional<p2p::Newest> interrupted_;  ///< what `reading_` goes on reading between two calls
+  const char* why_staged_ = nullptr;
+  std::unique_ptr<p2p::cuda::MappedSource> source_;  ///< the owner's buffers, once GPUs use them
+  mutable p2p::StreamGet stream_get_;
+  const std::uint32_t* stream_outcome_ = nullptr;
 };
 
 }  // namespace weft::detail

@@ -79,6 +79,7 @@ Status VersionReader::plan_reading(Newest version, std::span<const SlotRun> runs
     for_each_piece(version, runs, [&](const GetWork& piece) { pieces.push_back(piece); });
     if (proves()) pieces.push_back({scratch_word(1), word, sizeof(std::uint64_t)});
     reading_->get.pieces = pieces;
+    reading_->get.gpu_flushes = to_gpu_ ? &row_.gpu_counters().gpu_flushes : nullptr;
   } catch (const Error& error) {
     return failure(Code::exhausted, operation, error.detail().message, error.detail().hint);
   } catch (const std::bad_alloc&) {
@@ -89,7 +90,7 @@ Status VersionReader::plan_reading(Newest version, std::span<const SlotRun> runs
 
 Status VersionReader::start_reading(Newest version, std::span<const SlotRun> runs) noexcept {
   is_given_up_ = false;
-  lands_all_ = is_slow_ || is_view(runs);
+  lands_all_ = !to_gpu_ && (is_slow_ || is_view(runs));
   Status status = plan_reading(version, runs);
   if (status.code() == Code::exhausted && lands_all_ && !is_view(runs)) {
     lands_all_ = is_slow_ = false;  // without memory to land in, it is read as a first one is
@@ -159,12 +160,14 @@ Status VersionReader::read(Held& held, std::span<const SlotRun> runs, const Tens
   }
 }
 
-/// A read into weft's own memory goes on. One into the caller's is given up: where a NIC may still
-/// write there, the memory is lent until the NIC is done.
+/// A read into weft's own memory or a GPU's goes on. One into the caller's host memory is given up:
+/// where a NIC may still write there, the memory is lent until the NIC is done.
 Status VersionReader::unanswered(Newest version, const Tensor* into) noexcept {
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, version.version);
   bool is_over = false;
-  if (!lands_all_) {
+  if (to_gpu_) {
+    reading_->tensor = *into;
+  } else if (!lands_all_) {
     is_slow_ = is_given_up_ = true;
     is_over = reading_->get.cancel();
     if (!is_over && into != nullptr) reading_->tensor = *into;
@@ -199,6 +202,7 @@ const char* VersionReader::unanswered_hint() const noexcept {
 bool VersionReader::is_same_read(std::span<const SlotRun> runs) const noexcept {
   // A get to a GPU may have given this version from host memory meanwhile.
   if (is_given_up_ || interrupted_->version <= seen_) return false;
+  if (to_gpu_ != (reading_->get.gpu_flushes != nullptr)) return false;
   const std::span<const GetWork> all = reading_->pieces;
   const std::size_t words = proves() ? 1 : 0;
   auto left = all.subspan(words, all.size() - 2 * words);
@@ -236,8 +240,11 @@ Status VersionReader::end_interrupted(const char* operation, Deadline deadline) 
 }
 
 void VersionReader::drop_pending() noexcept {
+  drop_stream_get();
+  drop_mapped();
   if (interrupted_) {
     interrupted_.reset();
+    reading_->get.gpu_flushes = nullptr;  // nothing will see it
     local_.strays.keep(std::move(reading_), id_);
   }
   RemoteEnd::drop_pending();

@@ -67,4 +67,11 @@ inline bool any_on_gpu(std::span<const Tensor> parts) noexcept {
   return false;
 }
 
+/// Whether none of them is in host memory, which the processor may have to read.
+inline bool all_on_gpu(std::span<const Tensor> parts) noexcept {
+  for (const Tensor& part : parts)
+    if (part.memory().is_host()) return false;
+  return true;
+}
+
 }  // namespace weft::p2p

@@ -8,9 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "p2p/memory/arena.hpp"
 #include "p2p/transport/counters.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/slot.hpp"
@@ -27,11 +29,17 @@ struct PendingPut {
   bool more = false;  ///< PutWork::more
   /// Where on a stream the tensor is ready; null: it is.
   std::shared_ptr<const cuda::StreamPoint> after{};
+  /// Pinned host memory for its copy by a GPU; empty: it is taken when that begins.
+  OwnedBlock stage{};
   bool cancelled = false;
   Status outcome{};  ///< kept until the place is taken again, kMost puts later
 
+  std::span<const Tensor> all() const noexcept {
+    return parts.empty() ? std::span<const Tensor>(&tensor, 1) : std::span<const Tensor>(parts);
+  }
   void release_source() noexcept {
     tensor = {};
+    stage = {};
     parts.clear();
     after = nullptr;
   }

@@ -191,6 +191,24 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
   return enqueue({.tensor = tensor, .until = until}, crowded);
 }
 
+Status PutWriter::check_gather(std::span<const Tensor> parts) const noexcept {
+  std::int64_t elements = 0;
+  bool same = true;
+  for (const Tensor& part : parts) {
+    if (lacks_memory(part)) return refuse_tensor(part);
+    elements += part.shape().elements();
+    same = same && part.dtype() == spec_.dtype;
+  }
+  if (dynamic())
+    return failure(Code::bad_argument, "put",
+                   parts.empty() ? "there is no tensor" : "several tensors have no one shape",
+                   "put them one by one, or into a slot of fixed shape");
+  if (parts.empty() || !same || elements != spec_.shape.elements())
+    return wrong_put(formatted("gathered from {} tensors, of {} elements in all{}", parts.size(),
+                               elements, same ? "" : " and not all of one dtype"));
+  return check_gpu_tensors(parts);
+}
+
 bool PutWriter::may_put() noexcept { return has_credit() || gate_.is_shut() || owner_.gone(); }
 
 Request PutWriter::put_front(const Tensor& tensor, bool more) noexcept {
@@ -203,28 +221,7 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
     SlotAccess::outcome(request) = refusal("put");
     return request;
   }
-  std::int64_t elements = 0;
-  bool same = true;
-  for (const Tensor& part : parts) {
-    if (lacks_memory(part)) {
-      end_refused(request, refuse_tensor(part));
-      return request;
-    }
-    elements += part.shape().elements();
-    same = same && part.dtype() == spec_.dtype;
-  }
-  if (parts.empty() || !same || dynamic() || elements != spec_.shape.elements()) {
-    end_refused(
-        request,
-        dynamic()
-            ? failure(Code::bad_argument, "put",
-                      parts.empty() ? "there is no tensor" : "several tensors have no one shape",
-                      "put them one by one, or into a slot of fixed shape")
-            : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}", parts.size(),
-                                  elements, same ? "" : " and not all of one dtype")));
-    return request;
-  }
-  if (Status status = check_gpu_tensors(parts); !status.ok()) {
+  if (Status status = check_gather(parts); !status.ok()) {
     end_refused(request, status);
     return request;
   }
@@ -249,8 +246,7 @@ bool PutWriter::drain() noexcept {
       const bool is_ready = is_due(front) && !waits_for_torn_chunks();
       const bool credit = !gone && is_ready && front_has_credit(ticket);
       if (credit && dynamic()) lending_->take_back(credits_.released());
-      Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
-                                                 : std::span<const Tensor>(front.parts),
+      Moving moving{.parts = front.all(),
                     .until = front.until,
                     .ticket = ticket,
                     .after = front.after.get(),

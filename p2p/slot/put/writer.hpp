@@ -66,6 +66,7 @@ class PutWriter final : public RemoteEnd {
   Request put(std::span<const Tensor> parts, Until until) noexcept;
   /// Puts the tensor once what is on the stream is done.
   Request put_behind(const Tensor& tensor, Stream stream, Until until) noexcept;
+  Request put_behind(std::span<const Tensor> parts, Stream stream, Until until) noexcept;
   /// Puts only the first elements of the next buffer. For a slot of fixed shape without tails
   /// (Notify::always) whose ends know how much comes. The source is dense. `more`: another put
   /// follows at once, and the two may go together.
@@ -146,7 +147,7 @@ class PutWriter final : public RemoteEnd {
   /// is_staging_ is set, and the same call goes on.
   Status stage_from_gpu(const Moving& moving, p2p::OwnedBlock& into) noexcept;
   /// Host memory for that: of the data arena where the owner is to read it, else for a pack.
-  p2p::OwnedBlock make_stage(std::size_t bytes);
+  p2p::OwnedBlock make_stage(std::uint64_t ticket, std::size_t bytes);
   /// Whether the path reads all parts where they lie, of which some are on a GPU.
   bool reached_by_nic(std::span<const Tensor> parts) noexcept;
   /// Begins that for a put unless it has begun.
@@ -170,7 +171,7 @@ class PutWriter final : public RemoteEnd {
   /// `whole`: where the put goes. `copied`: grows by the bytes that are there within the call.
   Status put_next_chunk(const Moving& moving, const p2p::PutWork& whole,
                         std::size_t& copied) noexcept;
-  std::shared_ptr<const p2p::OwnedBlock> chunk_stage();
+  std::shared_ptr<const p2p::OwnedBlock> chunk_stage(std::uint64_t ticket);
   void count_chunks(const Moving& moving) noexcept;
   /// Whether chunks of a put that failed are still on their way to the next buffer.
   bool waits_for_torn_chunks() noexcept;
@@ -192,6 +193,10 @@ class PutWriter final : public RemoteEnd {
   /// Checks the stream, and makes beforehand what its waits and copies need. Throws Error.
   p2p::cuda::UserStream prepare_stream(Stream stream, Memory memory);
   void prepare_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
+  /// Pinned host memory for a tensor of a dynamic slot that a GPU is to copy. Throws Error.
+  p2p::OwnedBlock prepare_dynamic(const p2p::cuda::UserStream& user, const Tensor& tensor);
+  /// `pending` holds tensors that fit the slot. Throws Error.
+  Request enqueue_behind(p2p::PendingPut pending, Stream stream);
   /// Whether no GPU has to pin memory for the put of a tensor in host memory. Throws Error.
   bool prepare_host_tensor(const p2p::cuda::UserStream& user, const Tensor& tensor);
   Status wait_for_point(const p2p::cuda::StreamPoint& point) noexcept;
@@ -229,6 +234,8 @@ class PutWriter final : public RemoteEnd {
     if (unseen_.holds(outcome)) unseen_.see();
   }
   Status wrong_put(std::string_view what) const noexcept;
+  /// Why tensors can't be gathered into one of the slot's, or ok().
+  Status check_gather(std::span<const Tensor> parts) const noexcept;
   /// For a tensor that does not fit the slot, or has no memory.
   [[gnu::cold]] Status refuse_tensor(const Tensor& tensor) const noexcept;
   Status overrun() const noexcept;

@@ -30,11 +30,11 @@ bool PutWriter::waits_for_torn_chunks() noexcept {
   return !in_flight_.empty();
 }
 
-std::shared_ptr<const p2p::OwnedBlock> PutWriter::chunk_stage() {
+std::shared_ptr<const p2p::OwnedBlock> PutWriter::chunk_stage(std::uint64_t ticket) {
   auto stage = chunks_->free_stage();
   if (!stage) {
     chunks_->stages.reserve(chunks_->stages.size() + 1);
-    stage = std::make_shared<const p2p::OwnedBlock>(make_stage(bytes_));
+    stage = std::make_shared<const p2p::OwnedBlock>(make_stage(ticket, bytes_));
     chunks_->stages.push_back(stage);
   }
   return stage;
@@ -59,7 +59,7 @@ Status PutWriter::begin_chunks(const Moving& moving) noexcept {
     if (p2p::any_on_gpu(moving.parts)) {
       put.block = gpu_sources_->chunks(moving.ticket);
     } else if (moving.parts.size() != 1 || !tensor.dense() || !reachable(tensor)) {
-      put.block = chunk_stage();
+      put.block = chunk_stage(moving.ticket);
       std::byte* to = put.block->data();
       for (const Tensor& part : moving.parts) {
         p2p::pack(part, to);

@@ -42,7 +42,8 @@ Request PutWriter::put_or_refuse(const Tensor& tensor, Until until, Crowded crow
   return request;
 }
 
-p2p::OwnedBlock PutWriter::make_stage(std::size_t bytes) {
+p2p::OwnedBlock PutWriter::make_stage(std::uint64_t ticket, std::size_t bytes) {
+  if (ticket != 0 && pending_.at(ticket).stage) return std::move(pending_.at(ticket).stage);
   if (dynamic()) return {local_.data, bytes};
   p2p::OwnedBlock block = pack_ ? std::move(pack_) : in_flight_.take_pack();
   if (!block) block = spare_ ? std::move(spare_) : p2p::OwnedBlock(local_.staging, bytes);
@@ -96,8 +97,8 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
     if (Status status = staging_verdict(parts); !status.ok()) return status;
     log_staged(why_staged());
     const std::size_t bytes = dynamic() ? parts.front().bytes() : bytes_;
-    const auto in_chunks = chunks_ ? chunk_stage() : nullptr;
-    p2p::OwnedBlock stage = in_chunks ? p2p::OwnedBlock() : make_stage(bytes);
+    const auto in_chunks = chunks_ ? chunk_stage(ticket) : nullptr;
+    p2p::OwnedBlock stage = in_chunks ? p2p::OwnedBlock() : make_stage(ticket, bytes);
     // Its copy would have to pin it, or, where the driver refuses that, keeps this thread waiting
     // until the stream has come to the put.
     const auto pinned =
@@ -105,7 +106,7 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
     const bool must_pin = streams_ && !pinned && local_.gpus->any_stream_waits();
     const bool is_early = after != nullptr && !pinned.value_or(false) && !after->poll();
     if (must_pin || is_early) {
-      if (!in_chunks) spare_ = std::move(stage);
+      if (!in_chunks) (dynamic() ? pending_.at(ticket).stage : spare_) = std::move(stage);
       return {};
     }
     if (in_chunks)
@@ -125,8 +126,9 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
 void PutWriter::stage_ahead(std::uint64_t ticket) noexcept {
   if (ticket >= pending_.next()) return;
   const p2p::PendingPut& put = pending_.at(ticket);
-  const auto parts = put.parts.empty() ? std::span<const Tensor>(&put.tensor, 1)
-                                       : std::span<const Tensor>(put.parts);
+  const auto parts = put.all();
+  // Tensors in host memory that wait for a stream are copied within the call.
+  if (put.after != nullptr && !p2p::all_on_gpu(parts)) return;
   // A failure is met, and told, when the put's turn has come.
   const bool is_mapped = mapped_ && mapped_->takes(parts);
   if (!put.cancelled && !is_mapped && p2p::any_on_gpu(parts) && !reached_by_nic(parts))

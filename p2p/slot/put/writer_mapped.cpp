@@ -153,10 +153,9 @@ Status PutWriter::begin_mapped(std::uint64_t ticket, std::span<const Tensor> par
 void PutWriter::map_ahead(std::uint64_t ticket) noexcept {
   if (ticket >= pending_.next()) return;
   const p2p::PendingPut& put = pending_.at(ticket);
-  const auto parts = put.parts.empty() ? std::span<const Tensor>(&put.tensor, 1)
-                                       : std::span<const Tensor>(put.parts);
+  const auto parts = put.all();
   // Not before the owner has let go of that buffer too.
-  const bool is_host_late = put.after != nullptr && put.tensor.memory().is_host();
+  const bool is_host_late = put.after != nullptr && !p2p::all_on_gpu(parts);
   if (put.cancelled || is_host_late || !mapped_->takes(parts) || !credits_.has_two(credit_word()))
     return;
   const std::uint64_t next = target_.index + 1 == spec_.depth ? 0 : target_.index + 1;

@@ -31,9 +31,11 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   }
   auto made = std::make_unique<p2p::StreamPuts>();
   const std::lock_guard lock(pending_.mutex());
-  // Room for what may have to be staged: later there may be streams that wait.
-  if (!pack_) pack_ = p2p::OwnedBlock(local_.staging, bytes_);
-  local_.gpus->pin(user.gpu, pack_.arena(), pack_.block().chunk);
+  if (!dynamic()) {
+    // Room for what may have to be staged: later there may be streams that wait.
+    if (!pack_) pack_ = p2p::OwnedBlock(local_.staging, bytes_);
+    local_.gpus->pin(user.gpu, pack_.arena(), pack_.block().chunk);
+  }
   streams_ = std::move(made);
   queues_ = true;
   prepare_copies(user.gpu);
@@ -58,6 +60,57 @@ bool PutWriter::prepare_host_tensor(const p2p::cuda::UserStream& user, const Ten
   return local_.gpus->pins().is_pinned(at->chunk).value_or(false);
 }
 
+p2p::OwnedBlock PutWriter::prepare_dynamic(const p2p::cuda::UserStream& user,
+                                           const Tensor& tensor) {
+  if (tensor.memory().is_host() || tensor.bytes() == 0 || owner_.channel->reaches_gpu(tensor))
+    return {};
+  p2p::OwnedBlock stage(local_.data, tensor.bytes());
+  if (!local_.gpus->pins().is_pinned(stage.block().chunk)) {
+    p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
+    local_.gpus->pin(user.gpu, stage.arena(), stage.block().chunk);
+  }
+  return stage;
+}
+
+Request PutWriter::enqueue_behind(p2p::PendingPut pending, Stream stream) {
+  const auto parts = pending.all();
+  Memory memory;
+  for (const Tensor& part : parts)
+    if (part.memory().is_gpu()) memory = part.memory();
+  const auto user = prepare_stream(stream, memory);
+  if (dynamic()) pending.stage = prepare_dynamic(user, pending.tensor);
+  auto point = std::make_shared<p2p::cuda::StreamPoint>(user, "put", streams_->own);
+  bool is_prepared = true;
+  for (const Tensor& part : parts)
+    if (part.memory().is_host() && !prepare_host_tensor(user, part)) is_prepared = false;
+  if (is_prepared) {
+    pending.after = std::move(point);
+  } else if (Status status = wait_for_point(*point); !status.ok()) {
+    // A GPU takes it from a packed copy, which is made once it is written.
+    throw Error(status);
+  }
+  return enqueue(std::move(pending), Crowded::wait);
+}
+
+Request PutWriter::put_behind(std::span<const Tensor> parts, Stream stream, Until until) noexcept {
+  Request request;
+  if (stream.none()) return put(parts, until);
+  if (over()) [[unlikely]] {
+    SlotAccess::outcome(request) = refusal("put");
+    return request;
+  }
+  Status status = check_gather(parts);
+  if (status.ok()) status = take_stream_failure();
+  try {
+    if (status.ok())
+      return enqueue_behind({.parts = {parts.begin(), parts.end()}, .until = until}, stream);
+  } catch (...) {
+    status = put_failure(caught_status());
+  }
+  end_refused(request, status);
+  return request;
+}
+
 Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) noexcept {
   Request request;
   if (stream.none()) return put(tensor, until);
@@ -71,21 +124,7 @@ Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) 
   Status status = fits ? check_gpu_tensors(std::span(&tensor, 1)) : refuse_tensor(tensor);
   if (status.ok()) status = take_stream_failure();
   try {
-    if (status.ok()) {
-      if (dynamic())
-        throw_error(Code::bad_argument, "put", "the slot is dynamic, and a stream is given",
-                    "put behind streams into slots of fixed shape");
-      const auto user = prepare_stream(stream, tensor.memory());
-      auto point = std::make_shared<p2p::cuda::StreamPoint>(user, "put", streams_->own);
-      if (tensor.memory().is_host() && !prepare_host_tensor(user, tensor)) {
-        // A GPU takes it from a packed copy, which is made once it is written.
-        status = wait_for_point(*point);
-        if (status.ok()) return put(tensor, until);
-      } else {
-        return enqueue({.tensor = tensor, .until = until, .after = std::move(point)},
-                       Crowded::wait);
-      }
-    }
+    if (status.ok()) return enqueue_behind({.tensor = tensor, .until = until}, stream);
   } catch (...) {
     status = put_failure(caught_status());
   }
@@ -104,9 +143,8 @@ Status PutWriter::wait_for_point(const p2p::cuda::StreamPoint& point) noexcept {
 bool PutWriter::is_due(p2p::PendingPut& put) noexcept {
   if (!put.after) return true;
   // A GPU's copy waits for itself, a NIC and the processor do not.
-  const bool is_copied =
-      put.tensor.memory().is_gpu() && (is_mapped_.load(std::memory_order_relaxed) ||
-                                       !reached_by_nic(std::span<const Tensor>(&put.tensor, 1)));
+  const bool is_copied = p2p::all_on_gpu(put.all()) &&
+                         (is_mapped_.load(std::memory_order_relaxed) || !reached_by_nic(put.all()));
   if (is_copied) return true;
   const auto passed = put.after->poll();
   if (!passed) return false;
@@ -117,7 +155,7 @@ bool PutWriter::is_due(p2p::PendingPut& put) noexcept {
 
 Status PutWriter::wait_put_on(std::uint64_t ticket, Stream stream, Deadline deadline) noexcept {
   if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
-  if (dynamic() || put_ended(ticket)) return wait_put(ticket, deadline);
+  if (put_ended(ticket)) return wait_put(ticket, deadline);
   try {
     Memory memory;
     if (stream.handle() == nullptr) {
@@ -179,6 +217,7 @@ bool PutWriter::serve_streams() noexcept {
 }
 
 bool PutWriter::has_ended_locked(std::uint64_t ticket) noexcept {
+  if (dynamic()) return is_read(ticket);
   if (pending_.done(std::memory_order_relaxed) < ticket) return false;
   in_flight_.poll(*owner_.channel);
   return !in_flight_.holds_up(ticket);

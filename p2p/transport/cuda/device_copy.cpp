@@ -108,6 +108,12 @@ std::optional<Status> DeviceCopy::poll() noexcept {
   return outcome_;
 }
 
+Status DeviceCopy::hold_up(StreamHandle stream) const noexcept {
+  const Gpu& gpu = *copy_->gpu;
+  return gpu.outcome(gpu.driver().wait_event(stream, copy_->event, 0), copy_->operation,
+                     "cuStreamWaitEvent");
+}
+
 void DeviceCopy::leave() noexcept {
   if (copy_ == nullptr || outcome_) return;
   if (copy_->gpu->forked())

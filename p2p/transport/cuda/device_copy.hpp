@@ -71,6 +71,9 @@ class DeviceCopy {
   std::optional<Status> poll() noexcept;
   /// The same for a copy in chunks, and how many of them have ended.
   std::optional<Status> poll_chunks(std::size_t& there) noexcept;
+  /// Work that is put on that stream later begins once the copy has ended. Requires a Gpu::Current,
+  /// and that poll() had no outcome.
+  Status hold_up(StreamHandle stream) const noexcept;
   /// The host memory of a copy that has ended.
   OwnedBlock take_block() noexcept { return std::move(copy_->block); }
 

@@ -9,17 +9,41 @@
 
 namespace weft::p2p::cuda {
 
-PinnedChunks::~PinnedChunks() {
-  for (const auto& [chunk, pin] : pins_) {
-    if (pin.data == nullptr || pin.gpu->forked()) continue;
-    try {
-      const Gpu::Current current(*pin.gpu);
-      const ScopedRelaxation relaxed(pin.gpu->driver());
-      (void)pin.gpu->driver().unregister_host(pin.data);
-    } catch (const Error&) {
-      continue;  // the GPU is lost, and its pins with it
-    }
+namespace {
+
+void unpin(const Gpu& gpu, std::byte* data) noexcept {
+  if (gpu.forked()) return;
+  try {
+    const Gpu::Current current(gpu);
+    const ScopedRelaxation relaxed(gpu.driver());
+    (void)gpu.driver().unregister_host(data);
+  } catch (const Error&) {
+    return;  // the GPU is lost, and its pins with it
   }
+}
+
+}  // namespace
+
+PinnedChunks::~PinnedChunks() {
+  for (const auto& [chunk, pin] : pins_)
+    if (pin.data != nullptr) unpin(*pin.gpu, pin.data);
+  for (const auto& [key, pin] : peers_)
+    if (pin.is_pinned) unpin(*pin.gpu, pin.mapping->data());
+}
+
+bool PinnedChunks::pin_peers(const std::shared_ptr<Gpu>& gpu,
+                             const std::shared_ptr<const os::Mapping>& mapping,
+                             const std::function<bool()>& stream_waits) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = peers_.find(mapping.get()); known != peers_.end())
+    return known->second.is_pinned;
+  if (stream_waits()) return false;
+  PeersPin& pin = peers_[mapping.get()] = {gpu, mapping, false};
+  const ScopedRelaxation relaxed(gpu->driver());
+  const DriverStatus status = gpu->driver().register_host(
+      mapping->data(), mapping->bytes(), kHostRegisterPortable | kHostRegisterReadOnly);
+  pin.is_pinned = status == DriverStatus::success;
+  return pin.is_pinned;
 }
 
 void PinnedChunks::pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,

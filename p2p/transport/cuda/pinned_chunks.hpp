@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/os/mapping.hpp"
 #include "p2p/memory/arena.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
 
@@ -16,7 +17,7 @@ namespace weft::p2p::cuda {
 
 /// Chunks of a rank's host arenas, each pinned for all GPUs when a copy first uses it, until this
 /// object goes. Thread-safe.
-class PinnedChunks {
+class PinnedChunks : public std::enable_shared_from_this<PinnedChunks> {
  public:
   PinnedChunks() = default;
   PinnedChunks(const PinnedChunks&) = delete;
@@ -28,6 +29,9 @@ class PinnedChunks {
   /// a Gpu::Current.
   void pin(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk, const std::function<bool()>& stream_waits);
+  /// The same for a mapping of a peer's memory, which GPUs only read. Returns whether it is pinned.
+  bool pin_peers(const std::shared_ptr<Gpu>& gpu, const std::shared_ptr<const os::Mapping>& mapping,
+                 const std::function<bool()>& stream_waits);
   /// Whether that chunk is pinned, or the driver has refused that; nullopt: it was not asked yet.
   std::optional<bool> is_pinned(std::uint32_t chunk) {
     const std::lock_guard lock(mutex_);
@@ -45,7 +49,14 @@ class PinnedChunks {
     std::byte* data;  ///< null: refused
   };
 
+  struct PeersPin {
+    std::shared_ptr<Gpu> gpu;
+    std::shared_ptr<const os::Mapping> mapping;
+    bool is_pinned;
+  };
+
   std::mutex mutex_;
+  std::map<const os::Mapping*, PeersPin> peers_;
   std::map<std::uint32_t, Pin> pins_;  ///< by chunk
   std::string refusal_;
 };

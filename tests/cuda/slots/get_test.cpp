@@ -39,10 +39,13 @@ TEST_P(GpuGets, BringAWholeVersion) {
       }
       const EdgeReport edge = edge_of(world, "news", Role::views);
       EXPECT_EQ(edge.counters.transfers, 6U);
-      EXPECT_EQ(edge.counters.staged_bytes, 6 * 2000U);
-      EXPECT_EQ(edge.counters.device_copies, 6U);
       EXPECT_EQ(edge.counters.bytes_copied, 0U);
-      EXPECT_EQ(edge.way, "staged");
+      const bool by_nic = moves_by_nic(GetParam());
+      const std::string way = by_nic ? "gpudirect" : GetParam() == Over::shm ? "mapped" : "staged";
+      EXPECT_EQ(edge.way, way);
+      EXPECT_NE(edge.reason, "");
+      EXPECT_EQ(edge.counters.staged_bytes, way == "staged" ? 6 * 2000U : 0U);
+      EXPECT_EQ(edge.counters.device_copies, by_nic ? 0U : 6U);
     }
     meet(world);
   });
@@ -104,6 +107,63 @@ TEST_F(GetsUnderWay, LeaveTheVersionUnseenWhereTheGpuFails) {
     }
     reader.get(into).or_throw();
     EXPECT_EQ(seen_by_application(world, into), counted(500));
+  });
+}
+
+TEST_F(GetsUnderWay, AreOneCopyOfTheOwnersMemory) {
+  run([](World& world, PublishedReader& reader, const Tensor& into) {
+    reader.get(into).or_throw();
+    EXPECT_EQ(seen_by_application(world, into), counted(500));
+    const EdgeReport edge = edge_of(world, "news", Role::views);
+    EXPECT_EQ(edge.way, "mapped");
+    EXPECT_NE(edge.reason.find("copies from the owner's memory"), std::string::npos);
+    EXPECT_EQ(edge.counters.device_copies, 1U);
+    EXPECT_EQ(edge.counters.staged_bytes + edge.counters.bytes_copied, 0U);
+  });
+}
+
+TEST_F(GetsUnderWay, AreStagedWhereTheDriverDoesNotPinTheOwnersMemory) {
+  run([&](World& world, PublishedReader& reader, const Tensor& into) {
+    control()->refuse("cuMemHostRegister_v2", 1, DriverStatus::not_supported);
+    for (int i = 0; i < 2; ++i) {
+      reader.see_again();
+      reader.get(into).or_throw();
+      EXPECT_EQ(seen_by_application(world, into), counted(500));
+    }
+    const EdgeReport edge = edge_of(world, "news", Role::views);
+    EXPECT_EQ(edge.way, "staged");
+    EXPECT_NE(edge.reason.find("does not pin the owner's memory"), std::string::npos)
+        << edge.reason;
+    EXPECT_EQ(edge.counters.staged_bytes, 2 * 2000U);
+  });
+}
+
+TEST_F(GetsUnderWay, HoldTheirVersionUntilItIsCopied) {
+  run_on(1, [&](World& world) {
+    PublishedSlot slot = world.expose_published({.name = "news", .shape = {500}, .depth = 1});
+    PublishedReader reader = world.attach_published(0, "news");
+    Tensor into = world.allocate(DType::f32, {500}, Memory::gpu(0));
+    auto values = counted(500);
+    world.copy(Tensor::wrap(values.data(), DType::f32, {500}), slot.next().value());
+    slot.publish().or_throw();
+    EXPECT_EQ(reader.get(into, at_once()).code(), Code::timeout);
+    EXPECT_EQ(slot.next(Deadline::after(milliseconds(5))).status().code(), Code::timeout);
+    reader.get(into).or_throw();
+    EXPECT_EQ(seen_by_application(world, into), counted(500));
+    EXPECT_TRUE(slot.next().ok());
+    slot.publish().or_throw();
+    EXPECT_EQ(reader.get(into, at_once()).code(), Code::timeout);
+    reader = PublishedReader();
+    EXPECT_TRUE(slot.next().ok()) << "an end that goes holds nothing";
+    into = {};
+    // The copy goes on, and keeps the tensor until a later one has looked after it.
+    const Tensor host = world.allocate(DType::f32, {8});
+    EXPECT_TRUE(soon([&] {
+      world.copy(host, host);
+      for (const ArenaReport& arena : world.report().arenas)
+        if (arena.sort == "GPU 0") return arena.used_bytes == 0;
+      return false;
+    }));
   });
 }
 

@@ -30,6 +30,10 @@ std::vector<HandleCall> calls_of_slots() {
        [](H& h) { return h.remote.put(std::span(&h.tensor, 1)).wait(at_once()); }},
       {"RemoteSlot::put(tensor, stream, until)", Answer::fails,
        [](H& h) { return h.remote.put(h.tensor, Stream::cuda(nullptr)).wait(at_once()); }},
+      {"RemoteSlot::put(parts, stream, until)", Answer::fails,
+       [](H& h) {
+         return h.remote.put(std::span(&h.tensor, 1), Stream::cuda(nullptr)).wait(at_once());
+       }},
       {"RemoteSlot::also_needs(ranks, needed)", Answer::fails,
        [](H& h) {
          h.remote.also_needs({});
@@ -69,6 +73,8 @@ std::vector<HandleCall> calls_of_slots() {
        [](H& h) { return h.published.next(at_once()).status(); }},
       {"PublishedSlot::publish(deadline)", Answer::fails,
        [](H& h) { return h.published.publish(at_once()); }},
+      {"PublishedSlot::publish(stream, deadline)", Answer::fails,
+       [](H& h) { return h.published.publish(Stream::cuda(nullptr), at_once()); }},
       {"PublishedSlot::readers()", Answer::is_quiet,
        [](H& h) { return neutral(h.published.readers() == 0); }},
       {"PublishedSlot::also_needs(ranks, needed)", Answer::fails,
@@ -88,6 +94,10 @@ std::vector<HandleCall> calls_of_slots() {
        [](H& h) { return h.viewer.get(h.tensor, at_once()); }},
       {"PublishedReader::get(runs, deadline)", Answer::fails,
        [](H& h) { return h.viewer.get(std::span<const SlotRun>(), at_once()); }},
+      {"PublishedReader::get(into, stream, deadline)", Answer::fails,
+       [](H& h) { return h.viewer.get(h.tensor, Stream::cuda(nullptr), at_once()); }},
+      {"PublishedReader::outcome()", Answer::is_quiet,
+       [](H& h) { return neutral(h.viewer.outcome() == nullptr); }},
       {"PublishedReader::ready()", Answer::is_quiet,
        [](H& h) { return neutral(!h.viewer.ready()); }},
       {"PublishedReader::see_again()", Answer::is_quiet,

@@ -133,6 +133,7 @@ struct CUstream_st;
   CONSTANT(kWriteValueDefault, CU_STREAM_WRITE_VALUE_DEFAULT, 0)                       \
   CONSTANT(kHostRegisterPortable, CU_MEMHOSTREGISTER_PORTABLE, 1)                      \
   CONSTANT(kHostRegisterMapped, CU_MEMHOSTREGISTER_DEVICEMAP, 2)                       \
+  CONSTANT(kHostRegisterReadOnly, CU_MEMHOSTREGISTER_READ_ONLY, 8)                     \
   CONSTANT(kIpcLazyPeerAccess, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, 1)                  \
   CONSTANT(kFlushByCall, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST, 1)               \
   CONSTANT(kOrderedForNone, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE, 0)                \

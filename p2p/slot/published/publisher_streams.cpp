@@ -1,0 +1,165 @@
+// Versions published behind a stream: visible once their copies, or the stream, have come by.
+#include <fmt/format.h>
+
+#include "base/fail.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/slot/published/publisher.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
+
+namespace weft::detail {
+
+using p2p::StreamPublishes;
+using p2p::cuda::StreamPoint;
+using p2p::cuda::UserStream;
+
+std::unique_lock<std::mutex> Publisher::lock_streams() noexcept {
+  return streams_.is_used ? std::unique_lock(streams_.mutex) : std::unique_lock<std::mutex>();
+}
+
+Status Publisher::take_stream_failure() noexcept {
+  const auto lock = lock_streams();
+  return std::exchange(streams_.failure, {});
+}
+
+Status Publisher::publish_failure(const Status& why) const noexcept {
+  return failure(why.code(), "publish", why.detail().message, why.detail().hint);
+}
+
+Status Publisher::publish(Stream stream, Deadline deadline) noexcept {
+  if (stream.none()) return publish(deadline);
+  if (!filling_)
+    return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
+                   "call next(), fill the tensor, then publish()");
+  if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  try {
+    if (local_.gpus == nullptr)
+      throw_error(Code::bad_argument, "publish", "a stream is given, and this rank has no GPU", "");
+    const UserStream user = local_.gpus->user_stream("publish", stream, spec_.memory);
+    prepare_stream(user, until);
+    if (is_copied() && !local_.gpus->pins().is_pinned(buffers_->block().chunk).value_or(false))
+      return publish_on_thread(user, until);
+    publish_behind(user, until);
+    return {};
+  } catch (...) {
+    return publish_failure(caught_status());
+  }
+}
+
+void Publisher::prepare_stream(const UserStream& user, Deadline until) {
+  if (streams_.is_used && user.gpu->words_in_use() != nullptr) return;
+  // Words and pins are made by calls that may wait for all streams.
+  p2p::wait_for_streams(local_, "publish", until);
+  const p2p::cuda::Gpu::Current current(*user.gpu);
+  (void)user.gpu->words("publish");
+  if (is_copied()) {
+    local_.gpus->pin(user.gpu, buffers_->arena(), buffers_->block().chunk);
+    (void)streams_.own->of(user.gpu);
+  }
+  const std::lock_guard lock(streams_.mutex);
+  streams_.versions.reserve(spec_.depth);
+  streams_.is_used = true;
+}
+
+/// A copy to memory that is not pinned keeps its caller waiting, and later work of the stream may
+/// write the tensor before the copy.
+Status Publisher::publish_on_thread(const UserStream& user, Deadline until) {
+  const StreamPoint point(user, "publish", nullptr);
+  const auto outcome = p2p::wait_for_device(
+      local_, [&] { return point.poll(); }, until, [] { return stats::WaitAbout{}; });
+  if (!outcome)
+    throw_error(Code::timeout, "publish",
+                "the stream has not come to the version within its time, and the driver pins no "
+                "memory for a copy that waits in the thread's place",
+                "publish again");
+  return outcome->ok() ? publish(until) : publish_failure(*outcome);
+}
+
+void Publisher::publish_behind(const UserStream& user, Deadline until) {
+  StreamPublishes::Version version{.buffer = *filling_, .until = until};
+  Status ordered;
+  if (is_copied()) {
+    const StreamPoint point(user, "publish", streams_.own);
+    if (gpu_->copy || gpu_->copies_go_on) {
+      // Copies of the thread's that count no more must not end in the buffer after this one.
+      const StreamPoint former({user.gpu, user.gpu->stream_to_host()}, "publish", streams_.own);
+      const p2p::cuda::Gpu::Current current(*user.gpu);
+      (void)former.hold(user.gpu, "publish");
+      gpu_->copy.reset();
+      gpu_->copies_go_on = false;
+    }
+    version.copy = local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_,
+                                      *filling_ * stride_, 0, &point);
+    const p2p::cuda::Gpu::Current current(*user.gpu);
+    ordered = version.copy->hold_up(user.handle);
+    // Its copy goes on, and keeps the buffer; what it copies may be overwritten meanwhile.
+    version.is_late = !ordered.ok();
+  } else {
+    version.after = std::make_unique<StreamPoint>(user, "publish", nullptr);
+  }
+  {
+    const std::lock_guard lock(streams_.mutex);
+    streams_.versions.push_back(std::move(version));
+    filling_.reset();
+    if (!std::exchange(streams_.is_served, true)) {
+      wants_serving_.store(true, std::memory_order_release);
+      local_.want_service();
+    }
+  }
+  ordered.or_throw();
+}
+
+bool Publisher::await_streams(Deadline until) noexcept {
+  if (!streams_.is_used) return true;
+  const auto none_left = [this] {
+    const std::lock_guard lock(streams_.mutex);
+    return streams_.versions.empty();
+  };
+  return local_.waiter.wait(
+             none_left, [] { return false; }, until,
+             [this] {
+               return stats::WaitAbout{.operation = stats::Operation::next, .slot = id_};
+             }) == p2p::WaitEnd::ready;
+}
+
+Status Publisher::late_stream(const char* operation) const noexcept {
+  return failure(Code::timeout, operation,
+                 "a stream has not come to a version that is published behind it",
+                 "the same call again goes on; a longer deadline: WEFT_TIMEOUT");
+}
+
+bool Publisher::serve() noexcept {
+  const std::lock_guard lock(streams_.mutex);
+  auto& versions = streams_.versions;
+  bool is_news = false;
+  while (!versions.empty()) {
+    StreamPublishes::Version& first = versions.front();
+    const auto outcome = first.poll();
+    if (!outcome) break;
+    if (!first.is_late && !outcome->ok()) streams_.fail(publish_failure(*outcome));
+    if (!first.is_late && outcome->ok()) {
+      if (first.copy) count_copy();
+      make_newest(first.buffer);
+    }
+    versions.erase(versions.begin());
+    is_news = true;
+  }
+  for (StreamPublishes::Version& version : versions) {
+    if (version.is_late || !version.until.passed()) continue;
+    version.is_late = is_news = true;
+    streams_.fail(failure(Code::timeout, "publish",
+                          "a stream did not come in time to a version that was to be published: it "
+                          "never will be",
+                          "fill another one, with a longer deadline: WEFT_TIMEOUT"));
+  }
+  if (is_news) local_.ring();  // a thread may wait for a buffer
+  streams_.is_served = !versions.empty();
+  return streams_.is_served;
+}
+
+void Publisher::end_streams() noexcept {
+  const std::lock_guard lock(streams_.mutex);
+  streams_.versions.clear();
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,49 @@
+// Versions that become visible once a stream has come to them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "p2p/transport/cuda/device_copy.hpp"
+#include "p2p/transport/cuda/user_stream.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+
+/// A publisher's. The application's thread adds versions, the progress thread publishes them.
+/// Everything requires the mutex, but for `is_used`, which is the application's thread's.
+struct StreamPublishes {
+  struct Version {
+    std::uint64_t buffer = 0;  ///< that nothing else uses until poll() has an outcome
+    Deadline until{};
+    std::unique_ptr<cuda::StreamPoint> after{};  ///< null: `copy` is all that it waits for
+    std::optional<cuda::DeviceCopy> copy{};      ///< to the buffer
+    bool is_late = false;                        ///< it is not published any more
+
+    std::optional<Status> poll() noexcept { return copy ? copy->poll() : after->poll(); }
+  };
+
+  bool is_used = false;  ///< a stream was given: the others look at what follows
+  std::mutex mutex{};
+  std::vector<Version> versions{};  ///< in their order, with room for one in each buffer
+  Status failure{};                 ///< of one of them; the application is to be told
+  bool is_served = false;           ///< the progress thread looks
+  /// On these the copies go.
+  std::shared_ptr<cuda::OwnStreams> own = std::make_shared<cuda::OwnStreams>();
+
+  bool uses(std::uint64_t buffer) const noexcept {
+    for (const Version& version : versions)
+      if (version.buffer == buffer) return true;
+    return false;
+  }
+  void fail(Status why) noexcept {
+    if (failure.ok()) failure = std::move(why);
+  }
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,39 @@
+#include "p2p/transport/cuda/mapped_source.hpp"
+
+#include <utility>
+
+#include "p2p/transport/cuda/check_address.hpp"
+#include "p2p/transport/cuda/relaxation.hpp"
+
+namespace weft::p2p::cuda {
+
+bool MappedSource::pin(const char* operation, Memory memory) {
+  if (gpu_ == nullptr || gpu_->ordinal() != memory.ordinal()) {
+    gpu_ = nullptr;
+    for (auto& gpu : gpus_.in_use(operation))
+      if (gpu->ordinal() == memory.ordinal()) gpu_ = std::move(gpu);
+    if (gpu_ == nullptr) return false;
+  }
+  if (own_) {
+    gpus_.pin(gpu_, own_, chunk_);
+    return gpus_.pins().is_pinned(chunk_).value_or(false);
+  }
+  const Gpu::Current current(*gpu_);
+  return gpus_.pins().pin_peers(gpu_, mapping_, [this] { return gpus_.any_stream_waits(); });
+}
+
+DeviceCopy MappedSource::copy(const char* operation, const std::byte* from,
+                              const Tensor& to) const {
+  reap_late_copies();
+  const Gpu::Current current(*gpu_);
+  const ScopedRelaxation relaxed(gpu_->driver());
+  auto copy = std::make_unique<CopyUnderWay>(operation, gpu_);
+  copy->pinned_by = gpus_.pins().shared_from_this();
+  copy->tensors = {to};
+  copy->memory = mapping_;
+  const DriverStatus status = gpu_->driver().copy(
+      address_of(to), reinterpret_cast<DevicePointer>(from), to.bytes(), gpu_->stream());
+  return begun_copy(std::move(copy), gpu_->stream(), status);
+}
+
+}  // namespace weft::p2p::cuda
