@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/fail.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "p2p/transport/cuda/relaxation.hpp"
 
 namespace weft::p2p::cuda {
@@ -68,7 +69,10 @@ DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, D
   return *std::move(begun.work);
 }
 
-void reap_late_copies() { late_copies().reap(); }
+void reap_late_copies() {
+  late_copies().reap();
+  reap_graphs();
+}
 
 std::optional<Status> DeviceCopy::poll_chunks(std::size_t& there) noexcept {
   if (!outcome_) {

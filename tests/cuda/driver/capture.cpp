@@ -155,7 +155,7 @@ DriverStatus cuStreamEndCapture(StreamHandle handle, Graph* graph) {
   const bool all_joined = ancestry(*session, stream->capture_nodes).size() == session->nodes.size();
   end_session(*session);
   stream->capture = nullptr;
-  // What a graph that is not to be has kept goes without the lock.
+  // Objects that a graph has kept which is not to be go without the lock.
   const auto spoilt = [&](DriverStatus status) {
     const auto kept = std::exchange(session->graph->kept, {});
     call.lock.unlock();

@@ -21,7 +21,7 @@ struct Node {
   std::size_t branch;
 };
 
-/// What programs let graphs keep: `destroy` is called once no graph does.
+/// An object of the program's that graphs keep: `destroy` is called once no graph does.
 struct KeptObject {
   KeptObject(void* what, HostFunction how) : object(what), destroy(how) {}
   KeptObject(const KeptObject&) = delete;
