@@ -19,10 +19,10 @@ namespace weft::p2p {
 
 class GraphPort;
 
-/// One call in one capture, which every replay makes anew: that is a run. Kept by its graph, and by
-/// its end as long as that has the graph's handles. Each run begins when the stream comes to it: by
-/// a host function, since all that a graph holds is repeated as it is, and a sequence number must
-/// not be. The function sets the word `go` to 0 and hands the run to the end. The stream waits
+/// One call in one capture, which every replay makes anew: that is a run. Kept by its graph, and a
+/// wait by its end while the application has the Arrival. Each run begins when the stream comes to
+/// it: by a host function, since all that a graph holds is repeated as it is, and a sequence number
+/// must not be. The function sets the word `go` to 0 and hands the run to the end. The stream waits
 /// behind it until the word is 1. The fields are constant once the call is captured, but for those
 /// that say otherwise.
 struct GraphCall : std::enable_shared_from_this<GraphCall> {

@@ -49,7 +49,8 @@ struct GraphPuts {
   std::vector<UnderWay> under_way{};
   std::vector<GraphPort::Run> ends{};  ///< streams that wait for the end of a put
   bool are_under_way() const noexcept {
-    return !puts.empty() || !under_way.empty() || !ends.empty();
+    return !puts.empty() || !under_way.empty() || !ends.empty() || !taken.empty() ||
+           port->has_runs();
   }
   bool is_closed = false;
 };

@@ -43,6 +43,9 @@ struct GraphWaits {
     runs.clear();
   }
 
+  /// Whether runs have begun that no tensor is taken for.
+  bool are_under_way() const noexcept { return !runs.empty() || port->has_runs(); }
+
   const std::shared_ptr<GraphPort> port;
   std::vector<std::shared_ptr<GraphCall>> held{};  ///< of Arrivals that the application has
   std::vector<GraphPort::Run> runs{};  ///< waits that have begun, and that no tensor is taken for

@@ -306,7 +306,7 @@ bool PutOwner::serve_streams() noexcept {
     }
   release_what_streams_have_passed(*streams, is_released);
   streams->is_served = !streams->waiting.empty() || !streams->releasing.empty() ||
-                       (graphs_ && !graphs_->runs.empty());
+                       (graphs_ && graphs_->are_under_way());
   return streams->is_served;
 }
 
