@@ -100,18 +100,20 @@ class WEFT_API Arrival {
     if (tensor_ == nullptr) detail::refuse_empty("Arrival", "as");
     return tensor_->as<T>();
   }
-  /// Number of the tensor or version; the slot's first has 1.
+  /// Number of the tensor or version; the slot's first has 1. 0: part of a captured graph.
   std::uint64_t sequence() const noexcept { return sequence_; }
   void release() noexcept {
     if (tensor_ != nullptr) release_tensor();
   }
   /// The same behind what is on the stream: the call returns at once, and the credit once that is
   /// done. For a Slot of fixed shape. Errors, with which it stays as it is: bad_argument (another
-  /// kind of slot, no such stream, one that captures a graph), system.
+  /// kind of slot, no such stream), system. In a captured graph each replay releases what it has
+  /// taken; for arrivals of the same capture alone (else bad_argument). One that no replay releases
+  /// is released when the next one comes to its wait.
   Status release(Stream stream) noexcept;
   /// After Slot::wait_on: the word that tells, behind the stream's wait, whether the tensor came:
   /// 0, or else the number of a Code. In host memory that all of the process's GPUs reach; valid
-  /// until the release. Null: the call itself has waited.
+  /// until the release, and in a captured graph as long as that. Null: the call itself has waited.
   const std::uint32_t* outcome() const noexcept { return outcome_; }
 
  private:
@@ -157,8 +159,10 @@ class [[nodiscard]] WEFT_API Request {
   /// The stream waits in place of the thread: what is put on it later begins once the operation has
   /// ended. An operation that fails or is late (it is cancelled then, where that can be) lets the
   /// stream go on, and the RemoteSlot's next put or wait with a stream returns why. Errors of the
-  /// call itself: those of an operation that has ended, bad_argument (no such stream, one that
-  /// captures a graph), system. Stream() is no stream: as wait().
+  /// call itself: those of an operation that has ended, bad_argument (no such stream), system.
+  /// Stream() is no stream: as wait(). The request of a put in a captured graph is for this call
+  /// alone, on a stream of the same capture: each replay waits for its own put, for as long as
+  /// `deadline` is away now. test() is true, and wait() and cancel() are bad_argument.
   Status wait_on(Stream stream, Deadline deadline = {}) noexcept;
   /// Ends an operation that has not begun to move data (Code::cancelled from then on); an operation
   /// that has ended stays as it is. bad_argument if the tensor is already on its way, or announced
@@ -214,8 +218,13 @@ class WEFT_API Slot {
   /// Arrival::outcome() says so to the GPU, and the next wait returns why, and begins anew with
   /// that tensor; so it is with all that were waited for behind it. release() of such an arrival
   /// takes effect when the tensor has come. Errors of the call itself: those of wait(),
-  /// bad_argument (a dynamic slot, no such stream, one that captures a graph). Stream() is no
-  /// stream: as wait().
+  /// bad_argument (a dynamic slot, no such stream). Stream() is no stream: as wait().
+  /// If the stream captures a graph, each replay takes the next tensor and brings it to the one
+  /// address of the arrival's tensor: the slot's buffer at depth 1, else the graph's own memory, by
+  /// a copy on the GPU. A replay waits for as long as `deadline` is away now, from when the stream
+  /// comes to the wait. Once one has failed all do, until the next call of a wait here has returned
+  /// why. Once the slot has gone outcome() is `closed`. More errors: bad_argument (a slot in host
+  /// memory, CUDA_LAUNCH_BLOCKING, a simulated job), exhausted (no words, or no memory).
   Result<Arrival> wait_on(Stream stream, Deadline deadline = {}) noexcept;
   /// Whether wait() would return at once, but for the copy of what has come into a GPU's memory.
   bool ready() const noexcept;
@@ -262,9 +271,13 @@ class WEFT_API RemoteSlot {
   /// Puts what the tensor holds when the work that is on the stream is done; returns at once. Work
   /// that is put on the stream later may write the tensor only behind Request::wait_on. The stream
   /// is of the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no
-  /// such stream, one of another GPU, one that captures a graph), and those of an earlier wait_on.
-  /// Into a dynamic slot the call may first wait, until no stream of this rank does, to pin host
-  /// memory for the copy of a tensor on a GPU (timeout). Stream() is no stream: as the first.
+  /// such stream, one of another GPU), and those of an earlier wait_on. Into a dynamic slot the call
+  /// may first wait, until no stream of this rank does, to pin host memory for the copy of a tensor
+  /// on a GPU (timeout). Stream() is no stream: as the first. If the stream captures a graph, which
+  /// keeps the tensor, each replay puts once. A put of a replay that fails is told by the next put
+  /// here, or wait_on; nothing more is put by graphs until then. More errors in captures:
+  /// bad_argument (a dynamic slot, host memory that no GPU can copy from, CUDA_LAUNCH_BLOCKING, a
+  /// simulated job).
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
   /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
   /// in host memory are read once it has come to the put.

@@ -1,6 +1,7 @@
 // Handles peers' messages about slots, on the progress thread.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "p2p/slot/attach/grant.hpp"
@@ -219,7 +220,8 @@ void SlotTable::serve_pending() {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
     for (const auto& [id, state] : slots_)
-      if (state->take_wish()) asked_.push_back(state);
+      if (state->take_wish() && std::ranges::find(asked_, state) == asked_.end())
+        asked_.push_back(state);
   }
   std::erase_if(asked_, [](const auto& slot) { return !slot->serve(); });
   bool is_copied = !asked_.empty();

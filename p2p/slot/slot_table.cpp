@@ -68,6 +68,7 @@ void SlotTable::end() noexcept {
   for (const auto& [id, slot] : slots_) slot->abandon();
   for (const auto& slot : asked_)
     if (!slots_.contains(slot->id())) slot->abandon();
+  cuda::reap_graphs();
 }
 
 void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {

@@ -114,6 +114,12 @@ Status PutOwner::await(std::uint64_t wanted, Deadline deadline) noexcept {
 }
 
 Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
+  if (graphs_) [[unlikely]]
+    return wait_beside_graphs(deadline);
+  return take_next(deadline);
+}
+
+Result<Arrival> PutOwner::take_next(Deadline deadline) noexcept {
   const std::uint64_t wanted = received_ + 1;
   const std::uint64_t started_ns = local_.recorder.start();
   Status awaited = await(wanted, deadline);
@@ -192,6 +198,8 @@ Status PutOwner::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
 }
 
 void PutOwner::release(std::uint64_t sequence, const std::uint32_t* outcome) noexcept {
+  if (sequence == 0) [[unlikely]]
+    return forget_graph_wait(outcome);
   local_.recorder.data(stats::Event::released, -1, id_, sequence);
   if (dynamic()) return dynamic_.forget(sequence);
   if (streams_made_) [[unlikely]] {

@@ -16,6 +16,7 @@
 #include "p2p/slot/put/buffers.hpp"
 #include "p2p/slot/put/credit_reports.hpp"
 #include "p2p/slot/put/dynamic_arrivals.hpp"
+#include "p2p/slot/put/graph_waits.hpp"
 #include "p2p/slot/put/refused_attach.hpp"
 #include "p2p/slot/put/refused_put.hpp"
 #include "p2p/slot/put/stream_arrivals.hpp"
@@ -108,6 +109,9 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// Tells a dynamic slot's writers that left once their last tensors were read.
   void let_drained_go() noexcept;
 
+  /// wait(), for the thread whose turn it is.
+  Result<Arrival> take_next(Deadline deadline) noexcept;
+
   // Streams, which wait or release. Those without "prepare" require the mutex of streams_.
   void prepare_streams(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
   void prepare_releases(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
@@ -130,10 +134,39 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// Whether the tensor is there; nullopt: not yet.
   std::optional<Status> bring(const p2p::StreamArrivals::Waiting& one) noexcept;
   Status why_broken() noexcept;
-  void release_what_streams_have_passed(p2p::StreamArrivals& streams) noexcept;
+  /// `any`: tensors were released otherwise since the last credit.
+  void release_what_streams_have_passed(p2p::StreamArrivals& streams, bool any) noexcept;
+  Status late_stream() const noexcept;
   /// The progress thread. Takes the mutex. Returns whether something is still to come.
   bool serve_streams() noexcept;
   Status named(const Status& status, std::uint64_t wanted) const;
+
+  // Captured graphs. Where nothing else is said they require the mutex of streams_.
+  /// The GPU that a capturing stream must be of; the host's: any.
+  Memory captured_memory() const noexcept;
+  /// The application's thread; these four take the mutex. Throw Error.
+  Result<Arrival> capture_wait(const p2p::cuda::Capture& capture, Deadline deadline);
+  void capture_release(const std::uint32_t* outcome, Stream stream);
+  /// A graph's own memory for one tensor. Needs no mutex.
+  Tensor make_place(Deadline until);
+  std::shared_ptr<p2p::GraphCall> held_by_graph(const std::uint32_t* outcome) noexcept;
+  void forget_graph_wait(const std::uint32_t* outcome) noexcept;
+  /// The thread takes the next tensors, and no graph does until end_turn(): once no run waits that
+  /// began before, or, unless `all_have_come`, once each has its tensor's number. They take the
+  /// mutex.
+  Status begin_turn(Deadline until, bool all_have_come) noexcept;
+  void end_turn() noexcept;
+  Result<Arrival> wait_beside_graphs(Deadline deadline) noexcept;
+  Result<Arrival> wait_by_beside_graphs(const p2p::cuda::UserStream& user, Deadline until);
+  /// The progress thread. Runs that have begun take the next tensors. Returns whether tensors were
+  /// released.
+  bool begin_graph_waits(p2p::StreamArrivals& streams) noexcept;
+  void end_late_runs(p2p::StreamArrivals& streams) noexcept;
+  bool release_held(p2p::GraphCall& wait) noexcept;
+  /// Copies a tensor that is on the GPU to where its graph has it; nullopt: not yet.
+  std::optional<Status> copy_to_place(p2p::StreamArrivals::Waiting& one) noexcept;
+  /// The tensor is there. Returns whether it is released with that.
+  bool has_come(p2p::StreamArrivals::Waiting& one) noexcept;
 
   void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
@@ -181,11 +214,12 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   p2p::HeldArrivals<PutOwner> held_;
   std::atomic<Attachment*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
-  std::uint64_t buffer_ = 0;           ///< of the next arrival
-  std::uint64_t received_ = 0;         ///< highest sequence handed to the application
+  p2p::SharedNumber buffer_{0};        ///< of the next arrival
+  p2p::SharedNumber received_{0};      ///< highest sequence handed to the application
   std::atomic<bool> draining_{false};  ///< an attachment waits for its last tensors to be read
   std::unique_ptr<p2p::StreamArrivals> streams_made_;
   std::atomic<p2p::StreamArrivals*> streams_{nullptr};  ///< once they are made
+  std::unique_ptr<p2p::GraphWaits> graphs_;             ///< null: no graph waits here
   std::uint64_t reported_silent_ = 0;  ///< came_silently() has told of all up to this one
 };
 

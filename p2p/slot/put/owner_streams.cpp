@@ -39,11 +39,13 @@ Result<Arrival> PutOwner::wait_on(Stream stream, Deadline deadline) noexcept {
                   "wait on the thread: memory is made for each tensor");
     if (local_.gpus == nullptr)
       throw_error(Code::bad_argument, "wait", "a stream is given, and this rank has no GPU", "");
+    if (const auto capture = p2p::cuda::capture_of(*local_.gpus, "wait", stream, captured_memory()))
+      return capture_wait(*capture, deadline);
     const auto user = user_stream("wait", stream);
     if (buffers_.gpu() == nullptr || p2p::waits_on_thread(local_)) return wait(deadline);
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
     prepare_streams(user.gpu, until);
-    return wait_by(user, until);
+    return graphs_ ? wait_by_beside_graphs(user, until) : wait_by(user, until);
   } catch (...) {
     return named(caught_status(), received_ + 1);
   }
@@ -114,7 +116,11 @@ Result<Arrival> PutOwner::wait_by(const p2p::cuda::UserStream& user, Deadline un
       streams.waiting.pop_back();
       throw;
     }
-    one = {wanted, buffer_, until, outcome, std::move(wait)};
+    one.sequence = wanted;
+    one.buffer = buffer_;
+    one.until = until;
+    one.outcome = outcome;
+    one.wait = std::move(wait);
     want_serving(streams);
   }
   received_ = wanted;
@@ -152,8 +158,10 @@ Status PutOwner::come_after_streams(Deadline deadline) noexcept {
 
 Status PutOwner::resume() noexcept {
   auto [why, from] = streams_made_->take_failure();
-  received_ = from.sequence - 1;
-  buffer_ = from.buffer;
+  if (from) {
+    received_ = from->sequence - 1;
+    buffer_ = from->buffer;
+  }
   return std::move(why);
 }
 
@@ -171,6 +179,10 @@ Status PutOwner::release_behind(std::uint64_t sequence, const std::uint32_t* out
                   dynamic() ? "no stream releases the tensors of a dynamic slot"
                             : "a stream is given, and this rank has no GPU",
                   "release it on the thread");
+    if (sequence == 0) {
+      capture_release(outcome, stream);
+      return {};
+    }
     const auto user = user_stream("release", stream);
     if (held_.is_kept()) return pass_on_thread(user);
     prepare_releases(user.gpu);
@@ -205,6 +217,10 @@ void PutOwner::prepare_releases(const std::shared_ptr<p2p::cuda::Gpu>& gpu) {
   const p2p::cuda::Gpu::Current current(*gpu);
   streams_made_ = std::make_unique<StreamArrivals>(gpu, gpu->words("release"), spec_.depth);
   streams_.store(streams_made_.get(), std::memory_order_release);
+}
+
+Memory PutOwner::captured_memory() const noexcept {
+  return buffers_.gpu() == nullptr ? Memory::host() : spec_.memory;
 }
 
 bool PutOwner::release_by_streams(std::uint64_t sequence, const std::uint32_t* outcome) noexcept {
@@ -263,18 +279,21 @@ bool PutOwner::serve_streams() noexcept {
     streams->fail(kept, named(why, streams->waiting[kept].sequence));
     local_.ring();
   };
+  bool is_released = begin_graph_waits(*streams);
   while (!streams->waiting.empty()) {
     StreamArrivals::Waiting& first = streams->waiting.front();
-    const auto outcome = bring(first);
+    auto outcome = bring(first);
+    if (outcome && outcome->ok()) outcome = copy_to_place(first);
     if (!outcome) break;
     if (!outcome->ok()) {
       fail(0, *outcome);
       break;
     }
-    first.wait.end();
+    is_released = has_come(first) || is_released;
     streams->waiting.pop_front();
     count_arrival();
     local_.ring();
+    is_released = begin_graph_waits(*streams) || is_released;  // there is room for one more
   }
   if (!streams->waiting.empty() && broken() &&
       buffers_.sequence_at(streams->waiting.front().buffer) < streams->waiting.front().sequence) {
@@ -282,22 +301,24 @@ bool PutOwner::serve_streams() noexcept {
   }
   for (std::size_t i = 0; i < streams->waiting.size(); ++i)
     if (streams->waiting[i].until.passed()) {
-      fail(i, refuse(Code::timeout, [&] {
-             return ErrorDetail{.message = "a stream waited for a tensor that did not come",
-                                .hint =
-                                    "is the writer at the same step? a longer deadline: "
-                                    "WEFT_TIMEOUT",
-                                .peer = last_writer_.load(std::memory_order_acquire)};
-           }));
+      fail(i, late_stream());
       break;
     }
-  release_what_streams_have_passed(*streams);
-  streams->is_served = !streams->waiting.empty() || !streams->releasing.empty();
+  release_what_streams_have_passed(*streams, is_released);
+  streams->is_served = !streams->waiting.empty() || !streams->releasing.empty() ||
+                       (graphs_ && graphs_->are_under_way());
   return streams->is_served;
 }
 
-void PutOwner::release_what_streams_have_passed(StreamArrivals& streams) noexcept {
-  bool any = false;
+Status PutOwner::late_stream() const noexcept {
+  return refuse(Code::timeout, [&] {
+    return ErrorDetail{.message = "a stream waited for a tensor that did not come",
+                       .hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT",
+                       .peer = last_writer_.load(std::memory_order_acquire)};
+  });
+}
+
+void PutOwner::release_what_streams_have_passed(StreamArrivals& streams, bool any) noexcept {
   std::erase_if(streams.releasing, [&](const StreamArrivals::Releasing& one) {
     if ((!one.is_void && streams.is_awaited(one.sequence)) ||
         (one.after != nullptr && !one.after->poll()))
@@ -321,6 +342,7 @@ void PutOwner::end_streams() noexcept {
   if (!streams->waiting.empty())
     streams->fail(0,
                   failure(Code::closed, "wait", "the slot was closed before the tensor came", ""));
+  if (graphs_) graphs_->end_all();
   // Until what is before their releases is done, GPUs use the memory: serve() sees to it.
 }
 

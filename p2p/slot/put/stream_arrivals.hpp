@@ -6,9 +6,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "p2p/slot/put/graph_calls.hpp"
+#include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
@@ -25,6 +28,10 @@ class StreamArrivals {
     Deadline until{};
     std::uint32_t* outcome = nullptr;  ///< the attempt, too: a sequence may have several
     cuda::StreamWait wait{};
+    // In a captured graph, in the place of the wait:
+    std::shared_ptr<GraphCall> graph{};
+    std::uint64_t run = 0;
+    std::optional<cuda::DeviceCopy> copy{};  ///< to the graph's own tensor
   };
   struct Releasing {
     std::uint64_t sequence = 0;
@@ -69,6 +76,20 @@ class StreamArrivals {
   void free_outcome(const std::uint32_t* word) noexcept {
     if (word != nullptr) free_.push_back(static_cast<std::uint32_t>(word - words_.at(0)));
   }
+  /// A graph's run takes a tensor. Returns false without memory for it.
+  bool add(const GraphPort::Run& run, std::uint64_t sequence, std::uint64_t buffer) noexcept {
+    try {
+      Waiting& one = waiting.emplace_back();
+      one.sequence = sequence;
+      one.buffer = buffer;
+      one.until = run.until;
+      one.graph = run.call;
+      one.run = run.number;
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
   bool is_awaited(std::uint64_t sequence) const noexcept {
     return std::ranges::any_of(waiting,
                                [&](const Waiting& one) { return one.sequence == sequence; });
@@ -78,6 +99,10 @@ class StreamArrivals {
   void fail(std::size_t kept, Status why) {
     for (std::size_t i = kept; i < waiting.size(); ++i) {
       Waiting& one = waiting[i];
+      if (one.graph != nullptr) {
+        one.graph->port->end(*one.graph, one.run, static_cast<std::uint32_t>(why.code()));
+        continue;
+      }
       cuda::tell_gpus(*one.outcome, static_cast<std::uint32_t>(why.code()));
       one.wait.end();
       const auto behind = std::ranges::find(releasing, one.outcome, &Releasing::outcome);
@@ -90,10 +115,18 @@ class StreamArrivals {
         releasing.erase(behind);
       }
     }
-    resume_ = {waiting[kept].sequence, waiting[kept].buffer};
+    resume_ = Resume{waiting[kept].sequence, waiting[kept].buffer};
     waiting.resize(kept);
+    fail_next(std::move(why));
+  }
+  /// The next tensor can't be waited for, and no stream has begun to.
+  void fail_next(Status why) {
     if (failure_.ok()) failure_ = std::move(why);
     failed_.store(true, std::memory_order_release);
+  }
+  /// Requires is_failed().
+  std::uint32_t failure_code() const noexcept {
+    return static_cast<std::uint32_t>(failure_.code());
   }
   /// Whether the application is to be told of a failure. Any thread.
   bool is_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
@@ -101,10 +134,10 @@ class StreamArrivals {
     std::uint64_t sequence = 0;
     std::uint64_t buffer = 0;
   };
-  /// Requires is_failed(). Where the next wait begins anew.
-  std::pair<Status, Resume> take_failure() noexcept {
+  /// Requires is_failed(). Where the next wait begins anew; nullopt: where it is.
+  std::pair<Status, std::optional<Resume>> take_failure() noexcept {
     failed_.store(false, std::memory_order_release);
-    return {std::exchange(failure_, {}), resume_};
+    return {std::exchange(failure_, {}), std::exchange(resume_, std::nullopt)};
   }
   /// Whether an arrival that is let go never came. Its word stays in use.
   bool forget_void(const std::uint32_t* outcome) noexcept {
@@ -123,7 +156,7 @@ class StreamArrivals {
   /// Words of arrivals that the application holds and that never came.
   std::vector<const std::uint32_t*> void_{};
   Status failure_{};
-  Resume resume_{};
+  std::optional<Resume> resume_{};
   std::atomic<bool> failed_{false};
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "p2p/slot/put/graph_puts.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
@@ -24,6 +25,7 @@ struct StreamPuts {
   std::shared_ptr<cuda::OwnStreams> own = std::make_shared<cuda::OwnStreams>();
   std::vector<Waiting> waiting{};
   Status failure{};  ///< of a put that a stream waited for; the application is to be told
+  std::unique_ptr<GraphPuts> graphs{};  ///< null: no graph has puts
 };
 
 }  // namespace weft::p2p

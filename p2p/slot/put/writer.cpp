@@ -163,6 +163,11 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
     SlotAccess::outcome(request) = refusal("put");
     return request;
   }
+  if (has_graphs()) [[unlikely]]
+    if (const Status failed = take_stream_failure(); !failed.ok()) {
+      end_refused(request, failed, crowded);
+      return request;
+    }
   if (tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims()
                  : !(tensor.shape() == spec_.shape)) ||
@@ -219,6 +224,10 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   Request request;
   if (over()) [[unlikely]] {
     SlotAccess::outcome(request) = refusal("put");
+    return request;
+  }
+  if (const Status failed = has_graphs() ? take_stream_failure() : Status{}; !failed.ok()) {
+    end_refused(request, failed);
     return request;
   }
   if (Status status = check_gather(parts); !status.ok()) {

@@ -17,6 +17,7 @@
 #include "p2p/slot/put/chunked_puts.hpp"
 #include "p2p/slot/put/flow_check.hpp"
 #include "p2p/slot/put/gpu_sources.hpp"
+#include "p2p/slot/put/graph_puts.hpp"
 #include "p2p/slot/put/held_up.hpp"
 #include "p2p/slot/put/in_flight_puts.hpp"
 #include "p2p/slot/put/lending.hpp"
@@ -192,6 +193,8 @@ class PutWriter final : public RemoteEnd {
   // Streams.
   /// Checks the stream, and makes beforehand what its waits and copies need. Throws Error.
   p2p::cuda::UserStream prepare_stream(Stream stream, Memory memory);
+  /// The same for a stream that was checked.
+  void prepare_for(const p2p::cuda::UserStream& user, Memory memory);
   void prepare_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
   /// Pinned host memory for a tensor of a dynamic slot that a GPU is to copy. Throws Error.
   p2p::OwnedBlock prepare_dynamic(const p2p::cuda::UserStream& user, const Tensor& tensor);
@@ -206,6 +209,30 @@ class PutWriter final : public RemoteEnd {
   bool serve_streams() noexcept;
   /// Lets go on the streams whose puts have not begun, and won't. Requires the mutex.
   void drop_streams() noexcept;
+  Status late_stream() const noexcept;
+  /// Cancels a put that a stream has waited for too long. Returns whether that could be. Requires
+  /// the mutex.
+  bool cancel_late(std::uint64_t ticket) noexcept;
+
+  // Captured graphs. Those that move or end runs require the mutex.
+  std::optional<p2p::cuda::Capture> capture_of(Stream stream, Memory memory) const;
+  /// Made by the first call. Throws std::bad_alloc.
+  p2p::GraphPuts& graphs();
+  /// The application's thread.
+  bool has_graphs() const noexcept { return streams_ && streams_->graphs; }
+  /// Throws Error.
+  Request capture_put(const Tensor& tensor, const p2p::cuda::Capture& capture, Until until);
+  /// Takes the mutex.
+  Status capture_put_end(std::uint64_t ticket, Stream stream, Deadline deadline) noexcept;
+  /// For calls that are not for the request of a captured put. Needs no mutex.
+  Status put_of_graph(const char* operation) const noexcept;
+  /// Returns whether something has begun or ended, as the next three.
+  bool move_graphs(p2p::GraphPuts& all) noexcept;
+  bool begin_graph_puts(p2p::GraphPuts& all) noexcept;
+  bool end_graph_puts(p2p::GraphPuts& all) noexcept;
+  bool let_graphs_go(p2p::GraphPuts& all) noexcept;
+  void cancel_graph_put(p2p::GraphPuts& all, const p2p::GraphPort::Run& late) noexcept;
+
   /// Whether the put need not wait for its stream any more, or its copy does that. The mutex.
   bool is_due(p2p::PendingPut& put) noexcept;
   Status put_failure(const Status& why) const noexcept;
@@ -298,8 +325,8 @@ class PutWriter final : public RemoteEnd {
   bool gathers_ = false;  ///< no tensor goes as it lies: of a dynamic slot, and by copies of a GPU
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::unique_ptr<p2p::StreamPuts> streams_;
-  std::atomic<bool> streams_wait_{false};
-  p2p::OwnedBlock spare_;  ///< to be pinned once no stream waits
+  std::atomic<bool> streams_wait_{false};  ///< or runs of graphs are under way
+  p2p::OwnedBlock spare_;                  ///< to be pinned once no stream waits
   p2p::HeldUp held_up_;
   p2p::FlowCheck flow_check_;
   p2p::UnseenRefusal unseen_;

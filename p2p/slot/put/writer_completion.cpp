@@ -75,6 +75,7 @@ void PutWriter::abandon() noexcept {
   if (streams_) {
     const std::lock_guard lock(pending_.mutex());
     streams_->waiting.clear();
+    if (streams_->graphs) streams_->graphs->end_all();
   }
   if (!lending_ || owner_.silent.load()) return;
   lending_->take_back(credits_.released());

@@ -103,7 +103,7 @@ Status PutWriter::begin_staging(std::uint64_t ticket, std::span<const Tensor> pa
     // until the stream has come to the put.
     const auto pinned =
         local_.gpus->pins().is_pinned((in_chunks ? *in_chunks : stage).block().chunk);
-    const bool must_pin = streams_ && !pinned && local_.gpus->any_stream_waits();
+    const bool must_pin = streams_ && !pinned && local_.gpus->any_stream_waits(true);
     const bool is_early = after != nullptr && !pinned.value_or(false) && !after->poll();
     if (must_pin || is_early) {
       if (!in_chunks) (dynamic() ? pending_.at(ticket).stage : spare_) = std::move(stage);

@@ -113,6 +113,8 @@ Status PutWriter::put_outcome(std::uint64_t ticket, Deadline deadline) noexcept 
 }
 
 bool PutWriter::put_ended(std::uint64_t ticket) noexcept {
+  if (p2p::GraphPuts::is_of_graph(ticket)) [[unlikely]]
+    return true;  // for wait() to say that it is none of its own
   if (!has_ended(ticket)) return false;
   if (unseen_.is_kept()) [[unlikely]] {
     const std::lock_guard lock(pending_.mutex());
@@ -155,6 +157,10 @@ bool PutWriter::is_read(std::uint64_t ticket) noexcept {
 }
 
 Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
+  if (p2p::GraphPuts::is_of_graph(ticket)) {
+    ended = false;
+    return put_of_graph("cancel");
+  }
   const std::lock_guard lock(pending_.mutex());
   return cancel_locked(ticket, ended);
 }
@@ -208,6 +214,11 @@ void PutWriter::drop_pending() noexcept {
               "this end was closed before the put began: the owner gave no credit, or a GPU's "
               "tensor was still being copied",
               "wait for the request before closing"));
+  if (!has_graphs()) return;
+  streams_->graphs->is_closed = true;
+  (void)move_graphs(*streams_->graphs);
+  streams_wait_.store(true, std::memory_order_release);
+  local_.want_service();  // until no put is under way
 }
 
 void PutWriter::ask_for_credit(std::uint64_t ticket) noexcept {

@@ -20,6 +20,11 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   if (local_.gpus == nullptr)
     throw_error(Code::bad_argument, "put", "a stream is given, and this rank has no GPU", "");
   auto user = local_.gpus->user_stream("put", stream, memory);
+  prepare_for(user, memory);
+  return user;
+}
+
+void PutWriter::prepare_for(const p2p::cuda::UserStream& user, Memory memory) {
   if (!streams_ || user.gpu->words_in_use() == nullptr) {
     p2p::wait_for_streams(local_, "put", Deadline().resolve(local_.waiter.default_timeout()));
     const p2p::cuda::Gpu::Current current(*user.gpu);
@@ -27,7 +32,7 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   }
   if (streams_) {
     if (memory.is_gpu()) prepare_copies(user.gpu);
-    return user;
+    return;
   }
   auto made = std::make_unique<p2p::StreamPuts>();
   const std::lock_guard lock(pending_.mutex());
@@ -39,7 +44,6 @@ p2p::cuda::UserStream PutWriter::prepare_stream(Stream stream, Memory memory) {
   streams_ = std::move(made);
   queues_ = true;
   prepare_copies(user.gpu);
-  return user;
 }
 
 void PutWriter::prepare_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu) {
@@ -124,7 +128,16 @@ Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) 
   Status status = fits ? check_gpu_tensors(std::span(&tensor, 1)) : refuse_tensor(tensor);
   if (status.ok()) status = take_stream_failure();
   try {
-    if (status.ok()) return enqueue_behind({.tensor = tensor, .until = until}, stream);
+    if (status.ok()) {
+      if (const auto capture = capture_of(stream, tensor.memory())) {
+        if (dynamic())
+          throw_error(Code::bad_argument, "put",
+                      "the slot is dynamic, and the stream captures a graph",
+                      "capture puts into slots of fixed shape");
+        return capture_put(tensor, *capture, until);
+      }
+      return enqueue_behind({.tensor = tensor, .until = until}, stream);
+    }
   } catch (...) {
     status = put_failure(caught_status());
   }
@@ -155,6 +168,7 @@ bool PutWriter::is_due(p2p::PendingPut& put) noexcept {
 
 Status PutWriter::wait_put_on(std::uint64_t ticket, Stream stream, Deadline deadline) noexcept {
   if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+  if (p2p::GraphPuts::is_of_graph(ticket)) return capture_put_end(ticket, stream, deadline);
   if (put_ended(ticket)) return wait_put(ticket, deadline);
   try {
     Memory memory;
@@ -185,7 +199,10 @@ Status PutWriter::wait_put_on(std::uint64_t ticket, Stream stream, Deadline dead
 }
 
 bool PutWriter::serve_streams() noexcept {
-  if (!streams_wait_.load(std::memory_order_acquire)) return false;
+  // Runs of graphs that begin meanwhile set it again.
+  if (!streams_wait_.load(std::memory_order_acquire) ||
+      !streams_wait_.exchange(false, std::memory_order_acq_rel))
+    return false;
   const std::lock_guard lock(pending_.mutex());
   const std::uint64_t done = pending_.done(std::memory_order_relaxed);
   drain();
@@ -194,11 +211,8 @@ bool PutWriter::serve_streams() noexcept {
     bool is_over = has_ended_locked(one.ticket);
     Status outcome = is_over ? outcome_of(one.ticket) : Status{};
     if (!is_over && one.until.passed()) {
-      outcome = failure(Code::timeout, "put", "a stream waited for a put that did not end in time",
-                        "is the owner at the same step? a longer deadline: WEFT_TIMEOUT");
-      bool ended = true;
-      const Status cancelled = cancel_locked(one.ticket, ended);
-      if (ended && cancelled.code() == Code::cancelled) pending_.at(one.ticket).outcome = cancelled;
+      outcome = late_stream();
+      (void)cancel_late(one.ticket);
       is_over = true;
     }
     if (!outcome.ok()) {
@@ -209,11 +223,27 @@ bool PutWriter::serve_streams() noexcept {
     is_news = is_news || is_over;
     return is_over;
   });
+  p2p::GraphPuts* const graphs = streams_->graphs.get();
+  if (graphs != nullptr) is_news = move_graphs(*graphs) || is_news;
   if (is_news) local_.ring();  // a thread may wait for the same put
-  const bool any = !streams_->waiting.empty();
-  streams_wait_.store(any, std::memory_order_release);
-  if (any) local_.progress.turn_soon();
+  const bool any = !streams_->waiting.empty() || (graphs != nullptr && graphs->are_under_way());
+  if (!any) return false;
+  streams_wait_.store(true, std::memory_order_release);
+  local_.progress.turn_soon();
   return any;
+}
+
+Status PutWriter::late_stream() const noexcept {
+  return failure(Code::timeout, "put", "a stream waited for a put that did not end in time",
+                 "is the owner at the same step? a longer deadline: WEFT_TIMEOUT");
+}
+
+bool PutWriter::cancel_late(std::uint64_t ticket) noexcept {
+  bool ended = true;
+  const Status cancelled = cancel_locked(ticket, ended);
+  const bool is_cancelled = ended && cancelled.code() == Code::cancelled;
+  if (is_cancelled) pending_.at(ticket).outcome = cancelled;
+  return is_cancelled;
 }
 
 bool PutWriter::has_ended_locked(std::uint64_t ticket) noexcept {

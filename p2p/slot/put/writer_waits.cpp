@@ -11,6 +11,8 @@ namespace weft::detail {
 using p2p::WaitEnd;
 
 Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
+  if (p2p::GraphPuts::is_of_graph(ticket)) [[unlikely]]
+    return put_of_graph("put");
   const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
                                          [this] { return !needs_.status().ok(); }, deadline,
                                          [&] { return about_put(ticket); });

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/fail.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "p2p/transport/cuda/relaxation.hpp"
 
 namespace weft::p2p::cuda {
@@ -75,7 +76,11 @@ DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, D
   return *std::move(begun.work);
 }
 
-bool reap_late_copies() { return late_copies().reap(); }
+bool reap_late_copies() {
+  const bool are_left = late_copies().reap();
+  reap_graphs();
+  return are_left;
+}
 
 std::optional<Status> DeviceCopy::poll_chunks(std::size_t& there) noexcept {
   if (!outcome_) {

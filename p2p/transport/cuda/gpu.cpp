@@ -11,6 +11,7 @@
 namespace weft::p2p::cuda {
 
 std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
+  const ScopedRelaxation relaxed(driver);
   std::shared_ptr<Gpu> gpu(new Gpu(driver, ordinal));
   gpu->check(driver.retain_context(&gpu->context_, ordinal), "open GPU",
              "cuDevicePrimaryCtxRetain");

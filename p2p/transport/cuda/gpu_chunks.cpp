@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "p2p/transport/cuda/mapped_memory.hpp"
+#include "p2p/transport/cuda/relaxation.hpp"
 
 namespace weft::p2p::cuda {
 namespace {
@@ -35,6 +36,7 @@ class GpuChunks final : public ChunkSource {
   }
   ChunkMemory create(std::size_t bytes) override {
     const Gpu::Current current(*gpu_);
+    const ScopedRelaxation relaxed(gpu_->driver());
     auto made = MappedMemory::create(gpu_, bytes, properties_);
     ChunkMemory chunk{.data = made->data()};
     if (properties_.handles == HandleKind::descriptor) chunk.fd = made->export_descriptor();

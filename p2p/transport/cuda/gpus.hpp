@@ -59,8 +59,11 @@ class Gpus {
   /// Whether no thread of this rank has waited yet where a stream could (launches_block()).
   bool is_first_such_wait() noexcept { return !has_waited_.exchange(true); }
   /// Whether a stream waits for this rank's processor: nothing may be pinned then.
-  bool any_stream_waits() const noexcept;
-  /// Pins a chunk for copies, ahead of them. Requires that no stream waits. Throws Error.
+  /// `or_may`: or may begin to at any time, since a graph has waits. For weft's own threads, whose
+  /// calls must not wait for a graph that was launched and waits for them.
+  bool any_stream_waits(bool or_may = false) const noexcept;
+  /// Pins a chunk for copies, ahead of them, on the application's thread. Requires that no stream
+  /// waits. Throws Error.
   void pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
            std::uint32_t chunk);
   /// All chunks that are.

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <utility>
 
+#include "p2p/transport/cuda/relaxation.hpp"
+
 namespace weft::p2p::cuda {
 namespace {
 
@@ -92,6 +94,7 @@ os::Fd MappedMemory::export_descriptor() const noexcept {
 MappedMemory::~MappedMemory() {
   if (gpu_->forked()) return;
   const Driver& driver = gpu_->driver();
+  const ScopedRelaxation relaxed(driver);
   if (is_mapped_) (void)driver.unmap_memory(at_, bytes_);
   if (at_ != 0) (void)driver.free_address(at_, bytes_);
   if (has_handle_) (void)driver.release_memory(handle_);

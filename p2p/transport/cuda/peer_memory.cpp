@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "p2p/transport/cuda/relaxation.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::cuda {
@@ -89,6 +90,7 @@ PeerMemory::Mapped PeerMemory::map_range(int rank, const Range& range,
   if (!owner) return {.way = GpuWay::not_visible};
   if (!can_access(by->driver(), by->ordinal(), *owner)) return {.way = GpuWay::no_peer_access};
   const Gpu::Current current(*by);
+  const ScopedRelaxation relaxed(by->driver());
   if (chunk.mapping == nullptr) {
     if (!chunk.descriptor)
       return {.way = GpuWay::not_mapped,

@@ -53,6 +53,13 @@ class StreamWords {
   void end_wait(Word word) noexcept;
   /// Streams that wait.
   int waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
+  /// The same of streams that wait in captured graphs, on words of take(): +1 or -1.
+  void count_waiting(int change) noexcept { waiting_.fetch_add(change, std::memory_order_acq_rel); }
+  /// Waits that are part of graphs. One that is launched may be on its way to them at any time.
+  int captured() const noexcept { return captured_.load(std::memory_order_acquire); }
+  void count_captured(int change) noexcept {
+    captured_.fetch_add(change, std::memory_order_acq_rel);
+  }
 
   /// Words that no stream waits on, for GPUs to read. Throws Error(exhausted).
   std::vector<std::uint32_t> take(const char* operation, std::size_t count);
@@ -74,6 +81,7 @@ class StreamWords {
   std::vector<std::uint32_t> values_;
   std::vector<Event> events_;  ///< behind a word's last wait; null: there was none
   std::atomic<int> waiting_{0};
+  std::atomic<int> captured_{0};
 };
 
 /// A stream that waits until this object says so, or goes. A value that moves; one thread at a

@@ -48,7 +48,7 @@ UserStream Gpus::user_stream(const char* operation, Stream stream, Memory memory
                    "cuStreamIsCapturing");
   if (capture != CaptureStatus::none)
     throw_error(Code::bad_argument, operation, "the stream captures a graph",
-                "weft's calls are no part of graphs: make this one outside of the capture");
+                "this call is no part of graphs: make it outside of the capture");
   return found;
 }
 
@@ -57,23 +57,25 @@ bool launches_block() noexcept {
   return blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0';
 }
 
-bool Gpus::any_stream_waits() const noexcept {
+bool Gpus::any_stream_waits(bool or_may) const noexcept {
   const std::lock_guard lock(mutex_);
-  for (const auto& [ordinal, gpu] : gpus_)
-    if (gpu != nullptr && gpu->words_in_use() != nullptr && gpu->words_in_use()->waiting() > 0)
+  for (const auto& [ordinal, gpu] : gpus_) {
+    const StreamWords* const words = gpu == nullptr ? nullptr : gpu->words_in_use();
+    if (words != nullptr && (words->waiting() > 0 || (or_may && words->captured() > 0)))
       return true;
+  }
   return false;
 }
 
 void Gpus::pin(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
                std::uint32_t chunk) {
   const Gpu::Current current(*by);
-  pin_chunk(by, arena, chunk);
+  pins_->pin(by, arena, chunk, [this] { return any_stream_waits(); });
 }
 
 void Gpus::pin_chunk(const std::shared_ptr<Gpu>& by, const std::shared_ptr<Arena>& arena,
                      std::uint32_t chunk) {
-  pins_->pin(by, arena, chunk, [this] { return any_stream_waits(); });
+  pins_->pin(by, arena, chunk, [this] { return any_stream_waits(true); });
 }
 
 OwnStreams::~OwnStreams() {

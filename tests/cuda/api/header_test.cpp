@@ -8,6 +8,11 @@
 
 #include "p2p/transport/cuda/api/driver.hpp"
 
+// CUDA 13 declares a newer form alone, and its driver has both.
+extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,
+                                              cuuint64_t* id, CUgraph* graph,
+                                              const CUgraphNode** nodes, std::size_t* count);
+
 namespace weft::p2p::cuda {
 namespace {
 

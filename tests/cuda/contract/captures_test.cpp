@@ -1,10 +1,18 @@
 // The contract with the driver: streams that are captured into graphs.
+#include <atomic>
+#include <chrono>
 #include <thread>
+#include <vector>
 
 #include "tests/cuda/rig.hpp"
 
 namespace weft::tests {
 namespace {
+
+void tell_to(std::uint32_t* word, std::uint32_t value) {
+  std::atomic_ref<std::uint32_t>(*word).store(value);
+}
+std::uint32_t value_of(std::uint32_t& word) { return std::atomic_ref<std::uint32_t>(word).load(); }
 
 class CaptureContract : public OnDriver {
  protected:
@@ -107,6 +115,146 @@ TEST_F(CaptureContract, WordsAndHostFunctionsRepeatWithTheSameValues) {
     word(1).store(1);
     EXPECT_OK(driver().synchronize_stream(stream()));
     EXPECT_EQ(word(1).load(), 0U);
+  }
+  EXPECT_OK(driver().destroy_graph_exec(graph));
+}
+
+/// Counts how often graphs have let go of it.
+struct KeptByGraphs {
+  std::atomic<int> gone{0};
+  void keep(const Driver& driver, Graph graph) {
+    UserObject object = nullptr;
+    EXPECT_OK(driver.create_user_object(
+        &object, this, [](void* kept) { ++static_cast<KeptByGraphs*>(kept)->gone; }, 1,
+        kNoDestructorSync));
+    EXPECT_OK(driver.retain_user_object(graph, object, 1, kMoveUserObject));
+  }
+  /// The driver may take its time.
+  bool goes() const {
+    for (int i = 0; i < 5000 && gone == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return gone == 1;
+  }
+};
+
+TEST_F(CaptureContract, TellsWhichCaptureAStreamIsPartOfAndItsGraph) {
+  CaptureStatus status{};
+  EXPECT_OK(driver().capture_info(stream(), &status, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_EQ(status, CaptureStatus::none);
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 2; ++i) {
+    begin();
+    for (int again = 0; again < 2; ++again) {
+      Graph graph = nullptr;
+      EXPECT_OK(
+          driver().capture_info(stream(), &status, &ids.emplace_back(), &graph, nullptr, nullptr));
+      EXPECT_EQ(status, CaptureStatus::active);
+      EXPECT_NE(graph, nullptr);
+    }
+    EXPECT_OK(driver().destroy_graph(end()));
+  }
+  EXPECT_EQ(ids[0], ids[1]);
+  EXPECT_NE(ids[1], ids[2]);
+}
+
+TEST_F(CaptureContract, AStreamThatForksOffIsPartOfTheSameCapture) {
+  const StreamHandle other = make_stream();
+  const Event fork = make_event(), join = make_event();
+  begin();
+  EXPECT_OK(driver().record_event(fork, stream()));
+  EXPECT_OK(driver().wait_event(other, fork, 0));
+  std::uint64_t ids[2] = {0, 1};
+  Graph graphs[2] = {};
+  CaptureStatus status{};
+  EXPECT_OK(driver().capture_info(stream(), &status, &ids[0], &graphs[0], nullptr, nullptr));
+  EXPECT_OK(driver().capture_info(other, &status, &ids[1], &graphs[1], nullptr, nullptr));
+  EXPECT_EQ(ids[0], ids[1]);
+  EXPECT_EQ(graphs[0], graphs[1]);
+  EXPECT_OK(driver().record_event(join, other));
+  EXPECT_OK(driver().wait_event(stream(), join, 0));
+  EXPECT_OK(driver().destroy_graph(end()));
+  for (const Event event : {fork, join}) EXPECT_OK(driver().destroy_event(event));
+  EXPECT_OK(driver().destroy_stream(other));
+}
+
+TEST_F(CaptureContract, GraphsKeepWhatTheyWereGivenUntilAllHaveGoneAndWork) {
+  Pinned<std::uint32_t> word(driver(), 1024);
+  KeptByGraphs kept;
+  begin();
+  CaptureStatus status{};
+  Graph captured = nullptr;
+  EXPECT_OK(driver().capture_info(stream(), &status, nullptr, &captured, nullptr, nullptr));
+  kept.keep(driver(), captured);
+  EXPECT_OK(driver().wait_value32(stream(), word.at(), 1, kWaitValueEqual));
+  const GraphExec graph = instantiate(end());  // which destroys the graph it is of
+  EXPECT_OK(driver().launch_graph(graph, stream()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(kept.gone, 0);
+  std::atomic_ref<std::uint32_t>(word[0]).store(1);
+  EXPECT_OK(driver().synchronize_stream(stream()));
+  EXPECT_EQ(kept.gone, 0);
+  EXPECT_OK(driver().destroy_graph_exec(graph));
+  EXPECT_TRUE(kept.goes());
+}
+
+TEST_F(CaptureContract, AGraphThatIsNotToBeLetsGoOfWhatItWasGiven) {
+  KeptByGraphs kept;
+  begin(CaptureMode::relaxed);
+  CaptureStatus status{};
+  Graph captured = nullptr;
+  EXPECT_OK(driver().capture_info(stream(), &status, nullptr, &captured, nullptr, nullptr));
+  kept.keep(driver(), captured);
+  EXPECT_EQ(driver().synchronize_stream(stream()), DriverStatus::capture_unsupported);
+  Graph graph = nullptr;
+  EXPECT_EQ(driver().end_capture(stream(), &graph), DriverStatus::capture_invalidated);
+  EXPECT_TRUE(kept.goes());
+}
+
+TEST_F(CaptureContract, LaunchesOfOneExecutableComeOneBehindTheOther) {
+  Pinned<std::uint32_t> word(driver(), 1024);
+  static std::atomic<int> calls;
+  calls = 0;
+  const StreamHandle other = make_stream();
+  begin();
+  EXPECT_OK(driver().launch_host_function(
+      stream(), [](void*) { ++calls; }, nullptr));
+  EXPECT_OK(driver().wait_value32(stream(), word.at(), 1, kWaitValueEqual));
+  const GraphExec graph = instantiate(end());
+  EXPECT_OK(driver().launch_graph(graph, stream()));
+  EXPECT_OK(driver().launch_graph(graph, other));
+  while (calls == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(calls, 1);
+  std::atomic_ref<std::uint32_t>(word[0]).store(1);
+  for (const StreamHandle one : {stream(), other}) EXPECT_OK(driver().synchronize_stream(one));
+  EXPECT_EQ(calls, 2);
+  EXPECT_OK(driver().destroy_graph_exec(graph));
+  EXPECT_OK(driver().destroy_stream(other));
+}
+
+TEST_F(CaptureContract, AHostFunctionsStoreIsSeenByTheWaitBehindIt) {
+  Pinned<std::uint32_t> words(driver(), 1024);
+  begin();
+  // The word stands from the replay before, and the function takes it back.
+  EXPECT_OK(driver().launch_host_function(
+      stream(),
+      [](void* all) {
+        auto* const at = static_cast<std::uint32_t*>(all);
+        tell_to(at, 0);
+        tell_to(at + 32, value_of(at[32]) + 1);
+      },
+      &words[0]));
+  EXPECT_OK(driver().wait_value32(stream(), words.at(), 1, kWaitValueEqual));
+  EXPECT_OK(driver().write_value32(stream(), words.at() + 64, 1, kWriteValueDefault));
+  const GraphExec graph = instantiate(end());
+  for (int round = 0; round < 3; ++round) {
+    tell_to(&words[16], 0);
+    EXPECT_OK(driver().launch_graph(graph, stream()));
+    while (value_of(words[32]) != static_cast<std::uint32_t>(round) + 1) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(value_of(words[16]), 0U);
+    tell_to(&words[0], 1);
+    EXPECT_OK(driver().synchronize_stream(stream()));
   }
   EXPECT_OK(driver().destroy_graph_exec(graph));
 }

@@ -34,6 +34,13 @@ void end_session(CaptureSession& session) {
 
 }  // namespace
 
+KeptObject::~KeptObject() {
+  ThreadState& thread = Machine::thread();
+  const bool before = std::exchange(thread.in_host_function, true);
+  destroy(object);
+  thread.in_host_function = before;
+}
+
 DriverStatus capture(Stream& stream, Operation operation) {
   CaptureSession& session = *stream.capture;
   if (session.invalidated) return DriverStatus::capture_invalidated;
@@ -123,8 +130,14 @@ DriverStatus cuStreamBeginCapture_v2(StreamHandle handle, CaptureMode mode) {
   Stream* stream = find_stream(handle);
   if (stream == nullptr) return DriverStatus::invalid_handle;
   if (stream->capture != nullptr) return kInvalid;
-  stream->capture = std::make_shared<CaptureSession>(CaptureSession{
-      .mode = mode, .thread = std::this_thread::get_id(), .origin = stream, .joined = {stream}});
+  static std::uint64_t last_id = 0;
+  stream->capture =
+      std::make_shared<CaptureSession>(CaptureSession{.mode = mode,
+                                                      .thread = std::this_thread::get_id(),
+                                                      .origin = stream,
+                                                      .joined = {stream},
+                                                      .id = ++last_id,
+                                                      .graph = std::make_unique<CUgraph_st>()});
   sessions().push_back(stream->capture.get());
   return kOk;
 }
@@ -133,7 +146,7 @@ DriverStatus cuStreamEndCapture(StreamHandle handle, Graph* graph) {
   STAND_IN_CALL(cuStreamEndCapture, false, plain);
   Stream* stream = handle == nullptr ? nullptr : find_stream(handle);
   if (stream == nullptr) return DriverStatus::invalid_handle;
-  const auto session = stream->capture;
+  auto session = stream->capture;
   if (session == nullptr) return kInvalid;
   *graph = nullptr;
   if (session->origin != stream) return DriverStatus::capture_unmatched;
@@ -142,9 +155,16 @@ DriverStatus cuStreamEndCapture(StreamHandle handle, Graph* graph) {
   const bool all_joined = ancestry(*session, stream->capture_nodes).size() == session->nodes.size();
   end_session(*session);
   stream->capture = nullptr;
-  if (session->invalidated) return DriverStatus::capture_invalidated;
-  if (!all_joined) return DriverStatus::capture_unjoined;
-  *graph = remember(new CUgraph_st{std::move(session->nodes)}, "graphs");
+  // Objects that a graph has kept which is not to be go without the lock.
+  const auto spoilt = [&](DriverStatus status) {
+    const auto kept = std::exchange(session->graph->kept, {});
+    call.lock.unlock();
+    return status;
+  };
+  if (session->invalidated) return spoilt(DriverStatus::capture_invalidated);
+  if (!all_joined) return spoilt(DriverStatus::capture_unjoined);
+  session->graph->nodes = std::move(session->nodes);
+  *graph = remember(session->graph.release(), "graphs");
   return kOk;
 }
 
@@ -158,13 +178,64 @@ DriverStatus cuStreamIsCapturing(StreamHandle handle, CaptureStatus* status) {
   return kOk;
 }
 
+DriverStatus cuStreamGetCaptureInfo_v2(StreamHandle handle, CaptureStatus* status,
+                                       std::uint64_t* id, Graph* graph, const GraphNode** nodes,
+                                       std::size_t* count) {
+  STAND_IN_CALL(cuStreamGetCaptureInfo_v2, false, plain);
+  const Stream* stream = find_stream(handle);
+  if (stream == nullptr) return DriverStatus::invalid_handle;
+  const auto& session = stream->capture;
+  *status = session == nullptr     ? CaptureStatus::none
+            : session->invalidated ? CaptureStatus::invalidated
+                                   : CaptureStatus::active;
+  if (*status != CaptureStatus::active) return kOk;
+  if (id != nullptr) *id = session->id;
+  if (graph != nullptr) *graph = session->graph.get();
+  if (nodes != nullptr) *nodes = nullptr;
+  if (count != nullptr) *count = 0;
+  return kOk;
+}
+
+DriverStatus cuUserObjectCreate(UserObject* object, void* pointer, HostFunction destroy,
+                                unsigned references, unsigned flags) {
+  STAND_IN_CALL(cuUserObjectCreate, false, plain);
+  if (references != 1 || flags != kNoDestructorSync) return kInvalid;
+  *object =
+      remember(new CUuserObject_st{std::make_shared<KeptObject>(pointer, destroy)}, "user objects");
+  return kOk;
+}
+
+DriverStatus cuUserObjectRelease(UserObject object, unsigned count) {
+  STAND_IN_CALL(cuUserObjectRelease, false, plain);
+  if (!is_live(object, "user objects") || count != 1) return kInvalid;
+  forget(object);
+  call.lock.unlock();
+  delete object;
+  return kOk;
+}
+
+DriverStatus cuGraphRetainUserObject(Graph graph, UserObject object, unsigned count,
+                                     unsigned flags) {
+  STAND_IN_CALL(cuGraphRetainUserObject, false, plain);
+  const bool is_captured = std::ranges::any_of(
+      sessions(), [&](const CaptureSession* one) { return one->graph.get() == graph; });
+  if ((!is_captured && !is_live(graph, "graphs")) || !is_live(object, "user objects") ||
+      count != 1 || flags != kMoveUserObject)
+    return kInvalid;
+  graph->kept.push_back(std::move(object->kept));
+  forget(object);
+  delete object;
+  return kOk;
+}
+
 DriverStatus cuGraphInstantiateWithFlags(GraphExec* executable, Graph graph,
                                          unsigned long long flags) {
   STAND_IN_CALL(cuGraphInstantiateWithFlags, true, waits);
   if (!is_live(graph, "graphs") || flags != 0) return kInvalid;
-  auto* made =
-      remember(new CUgraphExec_st{.nodes = graph->nodes, .device = machine().current()->device},
-               "executable graphs");
+  auto* made = remember(
+      new CUgraphExec_st{
+          .nodes = graph->nodes, .kept = graph->kept, .device = machine().current()->device},
+      "executable graphs");
   std::size_t branches = 0;
   for (const Node& node : made->nodes) branches = std::max(branches, node.branch + 1);
   for (std::size_t i = 0; i < branches; ++i)
@@ -186,6 +257,7 @@ DriverStatus cuGraphDestroy(Graph graph) {
   STAND_IN_CALL(cuGraphDestroy, false, plain);
   if (!is_live(graph, "graphs")) return kInvalid;
   forget(graph);
+  call.lock.unlock();
   delete graph;
   return kOk;
 }
@@ -195,6 +267,7 @@ DriverStatus cuGraphExecDestroy(GraphExec executable) {
   if (!is_live(executable, "executable graphs")) return kInvalid;
   forget(executable);
   for (Stream* branch : executable->branches) end_stream(call.lock, branch);
+  call.lock.unlock();
   delete executable;
   return kOk;
 }

@@ -1,6 +1,7 @@
 // Streams that are captured into a graph instead of working.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <thread>
@@ -10,6 +11,8 @@
 
 namespace weft::stand_in {
 
+using p2p::cuda::HostFunction;
+
 /// An operation of a graph. `after`: nodes before it; `branch`: operations of one number are in
 /// order, others run beside each other.
 struct Node {
@@ -18,6 +21,26 @@ struct Node {
   std::size_t branch;
 };
 
+/// An object of the program's that graphs keep: `destroy` is called once no graph does.
+struct KeptObject {
+  KeptObject(void* what, HostFunction how) : object(what), destroy(how) {}
+  KeptObject(const KeptObject&) = delete;
+  KeptObject& operator=(const KeptObject&) = delete;
+  ~KeptObject();
+
+  void* const object;
+  const HostFunction destroy;
+};
+
+}  // namespace weft::stand_in
+
+struct CUgraph_st {
+  std::vector<weft::stand_in::Node> nodes{};
+  std::vector<std::shared_ptr<weft::stand_in::KeptObject>> kept{};
+};
+
+namespace weft::stand_in {
+
 struct CaptureSession {
   CaptureMode mode = CaptureMode::global;
   std::thread::id thread{};
@@ -25,6 +48,8 @@ struct CaptureSession {
   std::vector<Stream*> joined{};  ///< the origin first; a stream's place is its branch
   std::vector<Node> nodes{};
   bool invalidated = false;
+  std::uint64_t id = 0;
+  std::unique_ptr<CUgraph_st> graph{};  ///< the capture's, until it has ended
 };
 
 /// Adds an operation to the capture of the stream.
@@ -38,12 +63,13 @@ DriverStatus refusal_by_capture_of(const Stream& stream);
 
 }  // namespace weft::stand_in
 
-struct CUgraph_st {
-  std::vector<weft::stand_in::Node> nodes{};
+struct CUuserObject_st {
+  std::shared_ptr<weft::stand_in::KeptObject> kept;
 };
 
 struct CUgraphExec_st {
   std::vector<weft::stand_in::Node> nodes{};
+  std::vector<std::shared_ptr<weft::stand_in::KeptObject>> kept{};
   std::vector<weft::stand_in::Stream*> branches{};
   int device = 0;
   weft::stand_in::CompletionPtr

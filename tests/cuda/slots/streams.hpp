@@ -63,6 +63,10 @@ class OwnStream {
   }
   /// Copies the tensor's elements, as they are when the stream gets there.
   void read(std::size_t copy, const Tensor& tensor) { world_.copy(tensor, at(copy), get()); }
+  /// The host memory of a copy, and what is there copied to the tensor, behind what is on the
+  /// stream.
+  float* host(std::size_t copy) { return &host_[copy * count_]; }
+  void write(std::size_t copy, const Tensor& tensor) { world_.copy(at(copy), tensor, get()); }
   std::vector<float> elements(std::size_t copy) {
     return {&host_[copy * count_], &host_[copy * count_] + count_};
   }

@@ -1,15 +1,19 @@
 // gpu_peer_dies owner|writer: that rank of two is killed while the writer's GPU copies into the
 // owner's. The other goes on, and nothing is written into its memory any more.
+// gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
 // gpu_peer_dies member MS: rank 1 is killed that long after it has begun an all_reduce that both
 // ranks' GPUs carry out.
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "p2p/transport/cuda/api/load.hpp"
+#include "tests/cuda/driver/control.hpp"
 #include "tests/ranks/checks.hpp"
 #include "weft/collective.hpp"
 
@@ -66,6 +70,100 @@ void write(World& world, tests::Checks& checks, bool dies) {
   checks.expect(holds(world, tensor, 1), "the GPU still works");
 }
 
+/// A graph of weft's calls, on a stream of the application's.
+class OwnGraph {
+ public:
+  OwnGraph(int gpu, const std::function<void(Stream)>& calls) : gpu_(gpu) {
+    act_for_application(true);
+    p2p::cuda::Context context = nullptr;
+    is_good_ = driver_.retain_context(&context, gpu_) == kOk &&
+               driver_.push_context(context) == kOk &&
+               driver_.create_stream(&stream_, p2p::cuda::kStreamNonBlocking) == kOk &&
+               driver_.begin_capture(stream_, p2p::cuda::CaptureMode::thread_local_) == kOk;
+    calls(Stream::cuda(stream_));
+    p2p::cuda::Graph graph = nullptr;
+    is_good_ = is_good_ && driver_.end_capture(stream_, &graph) == kOk &&
+               driver_.instantiate_graph(&executable_, graph, 0) == kOk &&
+               driver_.destroy_graph(graph) == kOk;
+  }
+  OwnGraph(const OwnGraph&) = delete;
+  OwnGraph& operator=(const OwnGraph&) = delete;
+  ~OwnGraph() {
+    p2p::cuda::Context popped = nullptr;
+    (void)driver_.destroy_graph_exec(executable_);
+    (void)driver_.destroy_stream(stream_);
+    (void)driver_.pop_context(&popped);
+    (void)driver_.release_context(gpu_);
+    act_for_application(false);
+  }
+
+  void launch() { is_good_ = is_good_ && driver_.launch_graph(executable_, stream_) == kOk; }
+  void synchronize() { is_good_ = is_good_ && driver_.synchronize_stream(stream_) == kOk; }
+  bool is_good() const { return is_good_; }
+
+ private:
+  static constexpr auto kOk = p2p::cuda::DriverStatus::success;
+  static void act_for_application(bool on) {
+    if (auto* control = stand_in::control()) control->act_for_application(on);
+  }
+
+  const p2p::cuda::Driver& driver_ = **p2p::cuda::load_driver();
+  const int gpu_;
+  p2p::cuda::StreamHandle stream_ = nullptr;
+  p2p::cuda::GraphExec executable_ = nullptr;
+  bool is_good_ = false;
+};
+
+void replay_waits(World& world, tests::Checks& checks, bool dies) {
+  Slot slot = world.expose(kSpec);
+  checks.expect(holds(world, slot.wait().value().tensor(), 1), "the first tensor arrives");
+  const std::uint32_t* outcome = nullptr;
+  Arrival arrival;
+  OwnGraph graph(slot.spec().memory.ordinal(), [&](Stream stream) {
+    arrival = slot.wait_on(stream).value();
+    outcome = arrival.outcome();
+  });
+  std::uint32_t seen = 0;
+  for (int i = 0; i < 1000 && seen == 0; ++i) {
+    graph.launch();
+    if (dies && i == 2) die();
+    graph.synchronize();
+    seen = *outcome;
+  }
+  checks.expect(graph.is_good(), "the graph works");
+  checks.expect(seen == static_cast<std::uint32_t>(Code::peer_failed),
+                "outcome " + std::to_string(seen));
+  graph.launch();
+  graph.synchronize();
+  checks.expect(*outcome == seen, "a later replay fails too");
+  const Status end = slot.wait().status();
+  checks.expect(end.code() == Code::peer_failed, "wait: " + end.text());
+}
+
+void replay_puts(World& world, tests::Checks& checks, bool dies) {
+  RemoteSlot remote = world.attach(0, kSpec);
+  const Tensor tensor = filled(world, 1);
+  remote.put(tensor).wait().or_throw();
+  OwnGraph graph(tensor.memory().ordinal(),
+                 [&](Stream stream) { remote.put(tensor, stream).wait_on(stream).or_throw(); });
+  for (int i = 0; i < 6; ++i) {
+    graph.launch();
+    if (dies && i == 2) die();
+  }
+  graph.synchronize();
+  Status end;
+  for (int i = 0; i < 1000 && end.ok(); ++i) {
+    graph.launch();
+    graph.synchronize();
+    end = remote.put(tensor).wait();
+  }
+  checks.expect(graph.is_good(), "the graph works");
+  checks.expect(end.code() == Code::peer_failed, "put: " + end.text());
+  graph.launch();
+  graph.synchronize();
+  checks.expect(holds(world, tensor, 1), "the GPU still works");
+}
+
 void combine(World& world, tests::Checks& checks, std::chrono::milliseconds lives) {
   auto group = Collectives::open(world);
   const Tensor tensor = filled(world, 2);
@@ -102,6 +200,9 @@ int main(int argc, char** argv) {
   return tests::run_as_survivor([&](World& world, tests::Checks& checks) {
     if (victim == "member")
       combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])));
+    else if (victim.starts_with("replaying"))
+      world.rank() == 0 ? replay_waits(world, checks, victim == "replaying_owner")
+                        : replay_puts(world, checks, victim == "replaying_writer");
     else if (world.rank() == 0)
       own(world, checks, victim == "owner");
     else

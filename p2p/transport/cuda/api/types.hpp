@@ -14,8 +14,10 @@ struct CUevent_st;
 struct CUfunc_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUgraphNode_st;
 struct CUmod_st;
 struct CUstream_st;
+struct CUuserObject_st;
 
 /// The answers of calls. The driver has others too, which error_text() names.
 #define WEFT_CUDA_STATUSES(CONSTANT)                                           \
@@ -131,6 +133,8 @@ struct CUstream_st;
   CONSTANT(kWaitValueGreaterOrEqual, CU_STREAM_WAIT_VALUE_GEQ, 0)                      \
   CONSTANT(kWaitValueEqual, CU_STREAM_WAIT_VALUE_EQ, 1)                                \
   CONSTANT(kWriteValueDefault, CU_STREAM_WRITE_VALUE_DEFAULT, 0)                       \
+  CONSTANT(kNoDestructorSync, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, 1)                    \
+  CONSTANT(kMoveUserObject, CU_GRAPH_USER_OBJECT_MOVE, 1)                              \
   CONSTANT(kHostRegisterPortable, CU_MEMHOSTREGISTER_PORTABLE, 1)                      \
   CONSTANT(kHostRegisterMapped, CU_MEMHOSTREGISTER_DEVICEMAP, 2)                       \
   CONSTANT(kHostRegisterReadOnly, CU_MEMHOSTREGISTER_READ_ONLY, 8)                     \
@@ -180,8 +184,11 @@ using Event = CUevent_st*;
 using Function = CUfunc_st*;
 using Graph = CUgraph_st*;
 using GraphExec = CUgraphExec_st*;
+using GraphNode = CUgraphNode_st*;
 using Module = CUmod_st*;
 using StreamHandle = CUstream_st*;
+/// A thing of the program's that graphs keep.
+using UserObject = CUuserObject_st*;
 /// Physical memory that can be mapped.
 using AllocationHandle = unsigned long long;
 using HostFunction = void (*)(void* user);

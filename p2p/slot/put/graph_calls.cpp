@@ -1,0 +1,140 @@
+#include "p2p/slot/put/graph_calls.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/fail.hpp"
+#include "p2p/transport/cuda/user_stream.hpp"
+
+namespace weft::p2p {
+
+GraphCall::GraphCall(Kind kind_of_call, std::shared_ptr<GraphPort> port_of_end,
+                     const cuda::Capture& in, std::chrono::nanoseconds patience_of_run)
+    : kind(kind_of_call),
+      port(std::move(port_of_end)),
+      gpu(in.stream.gpu),
+      capture(in.id),
+      patience(patience_of_run) {
+  if (kind != Kind::wait && kind != Kind::put_end) return;
+  const bool has_outcome = kind == Kind::wait;
+  const char* const operation = has_outcome ? "wait" : "put";
+  cuda::StreamWords& words = gpu->words(operation);
+  words_ = words.take(operation, has_outcome ? 2 : 1);
+  go = words.at(words_.front());
+  if (has_outcome) outcome = words.at(words_.back());
+  for (const std::uint32_t word : words_) cuda::tell_gpus(*words.at(word), 0);
+  words.count_captured(1);
+}
+
+GraphCall::~GraphCall() {
+  if (words_.empty() || gpu->forked()) return;
+  gpu->words_in_use()->count_captured(-1);
+  gpu->words_in_use()->give_back(words_);
+}
+
+void GraphCall::add_to(const cuda::Capture& in) {
+  const bool is_wait = kind == Kind::wait || kind == Kind::release;
+  const char* const operation = is_wait ? "wait" : "put";
+  const cuda::Driver& driver = gpu->driver();
+  cuda::keep_by_graph(in, operation, shared_from_this());
+  const auto begin = [](void* call) {
+    auto& self = *static_cast<GraphCall*>(call);
+    self.port->begin(self);
+  };
+  gpu->check(driver.launch_host_function(in.stream.handle, begin, this), operation,
+             "cuLaunchHostFunc");
+  if (waits())
+    gpu->check(driver.wait_value32(in.stream.handle, reinterpret_cast<cuda::DevicePointer>(go), 1,
+                                   cuda::kWaitValueEqual),
+               operation, "cuStreamWaitValue32");
+}
+
+void GraphPort::begin(GraphCall& call) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = ++call.begun;
+  const bool overlaps = call.waits() && call.ended + 1 != number;
+  if (call.waits()) cuda::tell_gpus(*call.go, 0);
+  // A put that has ended already lets its stream go on at once.
+  const bool is_over = call.kind == GraphCall::Kind::put_end && call.of->ended >= number;
+  if (closed_ != 0 || is_over) return end_locked(call, number, closed_);
+  try {
+    const auto now = Clock::now();
+    const bool is_beyond = call.patience > Clock::time_point::max() - now;
+    runs_.push_back({call.shared_from_this(), number,
+                     Deadline::at(is_beyond ? Clock::time_point::max() : now + call.patience),
+                     overlaps});
+  } catch (...) {
+    return end_locked(call, number, static_cast<std::uint32_t>(Code::exhausted));
+  }
+  if (call.waits()) {
+    ++call.counted;
+    call.gpu->words_in_use()->count_waiting(1);
+  }
+  wake_();
+}
+
+void GraphPort::take(std::vector<Run>& runs) {
+  const std::lock_guard lock(mutex_);
+  runs.insert(runs.end(), runs_.begin(), runs_.end());
+  runs_.clear();
+}
+
+bool GraphPort::has_runs() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return !runs_.empty();
+}
+
+void GraphPort::end(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept {
+  const std::lock_guard lock(mutex_);
+  end_locked(call, number, code);
+}
+
+void GraphPort::end_locked(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept {
+  call.ended = std::max(call.ended, number);
+  if (!call.waits()) return;
+  if (call.outcome != nullptr) cuda::tell_gpus(*call.outcome, code);
+  cuda::tell_gpus(*call.go, 1);
+  if (call.counted == 0) return;
+  --call.counted;
+  call.gpu->words_in_use()->count_waiting(-1);
+}
+
+bool GraphPort::has_ended(const GraphCall& call, std::uint64_t number) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return call.ended >= number;
+}
+
+void GraphPort::close(Code why) noexcept {
+  std::vector<Run>
+      left;  // goes when the lock has: it may hold the last handle of the user's memory
+  const std::lock_guard lock(mutex_);
+  if (closed_ == 0) closed_ = static_cast<std::uint32_t>(why);
+  for (const Run& run : runs_) end_locked(*run.call, run.number, closed_);
+  left.swap(runs_);
+}
+
+std::chrono::nanoseconds patience(const LocalRank& local, Deadline deadline) noexcept {
+  return std::max(deadline.resolve(local.waiter.default_timeout()).left(),
+                  std::chrono::nanoseconds(0));
+}
+
+Status overlap() {
+  return refuse(Code::bad_argument, [] {
+    return ErrorDetail{
+        .message = "two executables of one captured graph, or two copies of it, work at once",
+        .hint = "capture anew for each executable, or launch one behind the other"};
+  });
+}
+
+void check_capture(LocalRank& local, const char* operation) {
+  if (cuda::launches_block())
+    throw_error(Code::bad_argument, operation,
+                "the stream captures a graph, and CUDA_LAUNCH_BLOCKING is set",
+                "unset it: a graph's streams must be able to wait");
+  if (local.waiter.sleeper() != nullptr)
+    throw_error(Code::bad_argument, operation,
+                "the stream captures a graph, and the job is simulated",
+                "graphs are replayed in real time: run the job on threads or processes");
+}
+
+}  // namespace weft::p2p

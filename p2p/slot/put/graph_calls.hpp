@@ -1,0 +1,118 @@
+// Calls of a slot's end that are part of captured graphs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "p2p/transport/cuda/capture.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+#include "weft/slot.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft::p2p {
+
+class GraphPort;
+
+/// One call in one capture, which every replay makes anew: that is a run. Kept by its graph, and a
+/// wait by its end while the application has the Arrival. Each run begins when the stream comes to
+/// it: by a host function, since all that a graph holds is repeated as it is, and a sequence number
+/// must not be. The function sets the word `go` to 0 and hands the run to the end. The stream waits
+/// behind it until the word is 1. The fields are constant once the call is captured, but for those
+/// that say otherwise.
+struct GraphCall : std::enable_shared_from_this<GraphCall> {
+  enum class Kind : std::uint8_t {
+    wait,     ///< for the next arrival
+    release,  ///< of what the wait `of` has brought
+    put,
+    put_end  ///< waits for the put `of`
+  };
+
+  /// `patience`: time of a run from its begin on. Requires a Gpu::Current. Throws Error(exhausted).
+  GraphCall(Kind kind_of_call, std::shared_ptr<GraphPort> port_of_end, const cuda::Capture& capture,
+            std::chrono::nanoseconds patience_of_run);
+  GraphCall(const GraphCall&) = delete;
+  GraphCall& operator=(const GraphCall&) = delete;
+  ~GraphCall();
+
+  /// Makes the call a part of the capture: its host function, and its stream's wait. Requires a
+  /// Gpu::Current. Throws Error.
+  void add_to(const cuda::Capture& capture);
+  bool waits() const noexcept { return go != nullptr; }
+
+  const Kind kind;
+  const std::shared_ptr<GraphPort> port;
+  const std::shared_ptr<cuda::Gpu> gpu;
+  const std::uint64_t capture;  ///< its id
+  const std::chrono::nanoseconds patience;
+  std::uint32_t* go = nullptr;       ///< null: no stream waits
+  std::uint32_t* outcome = nullptr;  ///< of a wait: 0, or the number of a Code
+  std::shared_ptr<GraphCall> of{};
+  Tensor tensor{};                ///< of a put, and where a wait brings what comes
+  bool is_copied = false;         ///< a wait's tensor is a place of its own
+  Until until = Until::reusable;  ///< of a put
+  std::uint64_t id = 0;           ///< of a put, at its end
+
+  // The port's lock.
+  std::uint64_t begun = 0;  ///< runs
+  std::uint64_t ended = 0;
+  std::uint64_t counted = 0;  ///< as streams that wait
+
+  // The lock of its end.
+  bool is_held = false;    ///< the application has the wait's Arrival
+  std::uint64_t held = 0;  ///< sequence of the tensor that the last run has brought; 0: none
+
+ private:
+  std::vector<std::uint32_t> words_;
+};
+
+/// Shared by a slot's end and its captured calls. Outlives the end: a graph may be replayed then
+/// still, and its streams go on at once. Thread-safe.
+class GraphPort {
+ public:
+  struct Run {
+    std::shared_ptr<GraphCall> call;
+    std::uint64_t number = 0;
+    Deadline until{};
+    bool overlaps = false;  ///< the run before it had not ended
+  };
+
+  /// `wake`: lets the end serve(); called with the port's lock held, so it stores and rings alone.
+  explicit GraphPort(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  /// A stream has come to the call: on a thread of the driver's.
+  void begin(GraphCall& call) noexcept;
+  /// Adds the runs that have begun since to `runs`.
+  void take(std::vector<Run>& runs);
+  /// Whether some are still to be taken.
+  bool has_runs() const noexcept;
+  /// A run that was taken has ended: its stream goes on. `code`: 0, or that of its failure.
+  void end(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept;
+  bool has_ended(const GraphCall& call, std::uint64_t number) const noexcept;
+  /// No run will be taken any more. Those that begin from now on end at once.
+  void close(Code why) noexcept;
+
+ private:
+  static void end_locked(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept;
+
+  mutable std::mutex mutex_;
+  const std::function<void()> wake_;
+  std::vector<Run> runs_;
+  std::uint32_t closed_ = 0;  ///< the number of a Code; 0: it is not
+};
+
+/// A deadline that was given at a capture, as the time that each run has.
+std::chrono::nanoseconds patience(const LocalRank& local, Deadline deadline) noexcept;
+
+/// The error of several executables of one graph that work at once.
+Status overlap();
+
+/// Refuses calls in captures where they can't be. Throws Error(bad_argument).
+void check_capture(LocalRank& local, const char* operation);
+
+}  // namespace weft::p2p
