@@ -271,13 +271,13 @@ class WEFT_API RemoteSlot {
   /// Puts what the tensor holds when the work that is on the stream is done; returns at once. Work
   /// that is put on the stream later may write the tensor only behind Request::wait_on. The stream
   /// is of the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no
-  /// such stream, one of another GPU), and those of an earlier wait_on. Into a dynamic slot the call
-  /// may first wait, until no stream of this rank does, to pin host memory for the copy of a tensor
-  /// on a GPU (timeout). Stream() is no stream: as the first. If the stream captures a graph, which
-  /// keeps the tensor, each replay puts once. A put of a replay that fails is told by the next put
-  /// here, or wait_on; nothing more is put by graphs until then. More errors in captures:
-  /// bad_argument (a dynamic slot, host memory that no GPU can copy from, CUDA_LAUNCH_BLOCKING, a
-  /// simulated job).
+  /// such stream, one of another GPU), and those of an earlier wait_on. Into a dynamic slot the
+  /// call may first wait, until no stream of this rank does, to pin host memory for the copy of a
+  /// tensor on a GPU (timeout). Stream() is no stream: as the first. If the stream captures a
+  /// graph, which keeps the tensor, each replay puts once. A put of a replay that fails is told by
+  /// the next put here, or wait_on; nothing more is put by graphs until then. More errors in
+  /// captures: bad_argument (a dynamic slot, host memory that no GPU can copy from,
+  /// CUDA_LAUNCH_BLOCKING, a simulated job).
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
   /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
   /// in host memory are read once it has come to the put.
