@@ -8,6 +8,12 @@
 
 #include "p2p/transport/cuda/api/driver.hpp"
 
+#if CUDA_VERSION >= 13000
+// The driver has it still, and the header gives it to the toolkit's own sources alone.
+extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t*,
+                                                      CUgraph*, const CUgraphNode**, size_t*);
+#endif
+
 namespace weft::p2p::cuda {
 namespace {
 

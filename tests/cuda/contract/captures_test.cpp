@@ -1,4 +1,6 @@
 // The contract with the driver: streams that are captured into graphs.
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "tests/cuda/rig.hpp"
@@ -67,6 +69,31 @@ TEST_F(CaptureContract, EventsTakeOtherStreamsIn) {
   EXPECT_OK(driver().destroy_graph_exec(graph));
   for (const Event event : {fork, join}) EXPECT_OK(driver().destroy_event(event));
   EXPECT_OK(driver().destroy_stream(other));
+  EXPECT_OK(driver().free(pointer));
+}
+
+TEST_F(CaptureContract, AGraphKeepsAUserObjectUntilItIsGone) {
+  const DevicePointer pointer = allocate(64);
+  std::atomic<int> gone{0};
+  begin();
+  CaptureStatus status{};
+  Graph captured = nullptr;
+  EXPECT_OK(driver().capture_info(stream(), &status, nullptr, &captured, nullptr, nullptr));
+  EXPECT_EQ(status, CaptureStatus::active);
+  UserObject object = nullptr;
+  const auto forget = [](void* count) { ++*static_cast<std::atomic<int>*>(count); };
+  EXPECT_OK(driver().create_user_object(&object, &gone, forget, 1, kUserObjectNoDestructorSync));
+  EXPECT_OK(driver().retain_user_object(captured, object, 1, kGraphUserObjectMove));
+  EXPECT_OK(driver().set_bytes(pointer, 2, 64, stream()));
+  const GraphExec graph = instantiate(end());
+  EXPECT_OK(driver().launch_graph(graph, stream()));
+  EXPECT_EQ(read(pointer, 64), std::vector<unsigned char>(64, 2));
+  EXPECT_EQ(gone, 0) << "the executable graph keeps it too";
+  EXPECT_OK(driver().destroy_graph_exec(graph));
+  // A driver may tell of it on a thread of its own.
+  for (int i = 0; gone == 0 && i < 5000; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(gone, 1);
   EXPECT_OK(driver().free(pointer));
 }
 

@@ -4,8 +4,25 @@
 
 using namespace weft::stand_in;
 
+struct CUuserObject_st {
+  void* memory;
+  weft::p2p::cuda::HostFunction destroy;
+  unsigned references;
+};
+
 namespace weft::stand_in {
 namespace {
+
+void release(p2p::cuda::UserObject object, unsigned count) {
+  object->references -= std::min(count, object->references);
+  if (object->references != 0) return;
+  // A real driver calls it on a thread of its own, where no call of the driver may be made.
+  Machine::thread().in_host_function = true;
+  object->destroy(object->memory);
+  Machine::thread().in_host_function = false;
+  forget(object);
+  delete object;
+}
 
 std::vector<CaptureSession*>& sessions() {
   static auto* const all = new std::vector<CaptureSession*>;
@@ -33,6 +50,11 @@ void end_session(CaptureSession& session) {
 }
 
 }  // namespace
+
+void release(UserObjects& objects) {
+  for (const p2p::cuda::UserObject object : objects) release(object, 1);
+  objects.clear();
+}
 
 DriverStatus capture(Stream& stream, Operation operation) {
   CaptureSession& session = *stream.capture;
@@ -123,8 +145,12 @@ DriverStatus cuStreamBeginCapture_v2(StreamHandle handle, CaptureMode mode) {
   Stream* stream = find_stream(handle);
   if (stream == nullptr) return DriverStatus::invalid_handle;
   if (stream->capture != nullptr) return kInvalid;
-  stream->capture = std::make_shared<CaptureSession>(CaptureSession{
-      .mode = mode, .thread = std::this_thread::get_id(), .origin = stream, .joined = {stream}});
+  stream->capture =
+      std::make_shared<CaptureSession>(CaptureSession{.mode = mode,
+                                                      .thread = std::this_thread::get_id(),
+                                                      .origin = stream,
+                                                      .joined = {stream},
+                                                      .graph = std::make_unique<CUgraph_st>()});
   sessions().push_back(stream->capture.get());
   return kOk;
 }
@@ -142,9 +168,53 @@ DriverStatus cuStreamEndCapture(StreamHandle handle, Graph* graph) {
   const bool all_joined = ancestry(*session, stream->capture_nodes).size() == session->nodes.size();
   end_session(*session);
   stream->capture = nullptr;
-  if (session->invalidated) return DriverStatus::capture_invalidated;
-  if (!all_joined) return DriverStatus::capture_unjoined;
-  *graph = remember(new CUgraph_st{std::move(session->nodes)}, "graphs");
+  if (session->invalidated || !all_joined) {
+    release(session->graph->objects);
+    return session->invalidated ? DriverStatus::capture_invalidated
+                                : DriverStatus::capture_unjoined;
+  }
+  session->graph->nodes = std::move(session->nodes);
+  *graph = remember(session->graph.release(), "graphs");
+  return kOk;
+}
+
+DriverStatus cuStreamGetCaptureInfo_v2(StreamHandle handle, CaptureStatus* status,
+                                       std::uint64_t* id, Graph* graph,
+                                       const GraphNode** dependencies, std::size_t* count) {
+  STAND_IN_CALL(cuStreamGetCaptureInfo_v2, false, plain);
+  const Stream* stream = find_stream(handle);
+  if (stream == nullptr) return DriverStatus::invalid_handle;
+  *status = CaptureStatus::none;
+  if (stream->capture == nullptr) return kOk;
+  if (dependencies != nullptr || count != nullptr) return DriverStatus::not_supported;
+  *status = stream->capture->invalidated ? CaptureStatus::invalidated : CaptureStatus::active;
+  if (id != nullptr) *id = reinterpret_cast<std::uintptr_t>(stream->capture.get());
+  if (graph != nullptr) *graph = stream->capture->graph.get();
+  return kOk;
+}
+
+DriverStatus cuUserObjectCreate(UserObject* object, void* memory, HostFunction destroy,
+                                unsigned references, unsigned flags) {
+  STAND_IN_CALL(cuUserObjectCreate, false, plain);
+  if (destroy == nullptr || references == 0 || flags != kUserObjectNoDestructorSync)
+    return kInvalid;
+  *object = remember(new CUuserObject_st{memory, destroy, references}, "user objects");
+  return kOk;
+}
+
+DriverStatus cuUserObjectRelease(UserObject object, unsigned count) {
+  STAND_IN_CALL(cuUserObjectRelease, false, plain);
+  if (!is_live(object, "user objects")) return kInvalid;
+  release(object, count);
+  return kOk;
+}
+
+DriverStatus cuGraphRetainUserObject(Graph graph, UserObject object, unsigned count,
+                                     unsigned flags) {
+  STAND_IN_CALL(cuGraphRetainUserObject, false, plain);
+  if (graph == nullptr || !is_live(object, "user objects") || count != 1) return kInvalid;
+  if (flags != kGraphUserObjectMove) object->references += count;
+  graph->objects.push_back(object);
   return kOk;
 }
 
@@ -165,6 +235,8 @@ DriverStatus cuGraphInstantiateWithFlags(GraphExec* executable, Graph graph,
   auto* made =
       remember(new CUgraphExec_st{.nodes = graph->nodes, .device = machine().current()->device},
                "executable graphs");
+  made->objects = graph->objects;
+  for (const UserObject object : made->objects) ++object->references;
   std::size_t branches = 0;
   for (const Node& node : made->nodes) branches = std::max(branches, node.branch + 1);
   for (std::size_t i = 0; i < branches; ++i)
@@ -185,6 +257,7 @@ DriverStatus cuGraphLaunch(GraphExec executable, StreamHandle handle) {
 DriverStatus cuGraphDestroy(Graph graph) {
   STAND_IN_CALL(cuGraphDestroy, false, plain);
   if (!is_live(graph, "graphs")) return kInvalid;
+  release(graph->objects);
   forget(graph);
   delete graph;
   return kOk;
@@ -195,6 +268,7 @@ DriverStatus cuGraphExecDestroy(GraphExec executable) {
   if (!is_live(executable, "executable graphs")) return kInvalid;
   forget(executable);
   for (Stream* branch : executable->branches) end_stream(call.lock, branch);
+  release(executable->objects);
   delete executable;
   return kOk;
 }

@@ -18,6 +18,18 @@ struct Node {
   std::size_t branch;
 };
 
+/// A reference of a graph's to memory of the application, which is told when the last one goes.
+using UserObjects = std::vector<p2p::cuda::UserObject>;
+
+}  // namespace weft::stand_in
+
+struct CUgraph_st {
+  std::vector<weft::stand_in::Node> nodes{};
+  weft::stand_in::UserObjects objects{};
+};
+
+namespace weft::stand_in {
+
 struct CaptureSession {
   CaptureMode mode = CaptureMode::global;
   std::thread::id thread{};
@@ -25,7 +37,12 @@ struct CaptureSession {
   std::vector<Stream*> joined{};  ///< the origin first; a stream's place is its branch
   std::vector<Node> nodes{};
   bool invalidated = false;
+  /// The graph to come; it has its nodes once the capture has ended.
+  std::unique_ptr<CUgraph_st> graph;
 };
+
+/// Gives up references to each.
+void release(UserObjects& objects);
 
 /// Adds an operation to the capture of the stream.
 DriverStatus capture(Stream& stream, Operation operation);
@@ -38,13 +55,10 @@ DriverStatus refusal_by_capture_of(const Stream& stream);
 
 }  // namespace weft::stand_in
 
-struct CUgraph_st {
-  std::vector<weft::stand_in::Node> nodes{};
-};
-
 struct CUgraphExec_st {
   std::vector<weft::stand_in::Node> nodes{};
   std::vector<weft::stand_in::Stream*> branches{};
+  weft::stand_in::UserObjects objects{};
   int device = 0;
   weft::stand_in::CompletionPtr
       last{};  ///< of the newest launch; launches of one graph are in order

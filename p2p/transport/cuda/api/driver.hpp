@@ -80,6 +80,12 @@
   CALL(begin_capture, cuStreamBeginCapture_v2, StreamHandle, CaptureMode)                          \
   CALL(end_capture, cuStreamEndCapture, StreamHandle, Graph*)                                      \
   CALL(capture_status, cuStreamIsCapturing, StreamHandle, CaptureStatus*)                          \
+  CALL(capture_info, cuStreamGetCaptureInfo_v2, StreamHandle, CaptureStatus*, std::uint64_t*,      \
+       Graph*, const GraphNode**, std::size_t*)                                                    \
+  CALL(create_user_object, cuUserObjectCreate, UserObject*, void*, HostFunction, unsigned,         \
+       unsigned)                                                                                   \
+  CALL(release_user_object, cuUserObjectRelease, UserObject, unsigned)                             \
+  CALL(retain_user_object, cuGraphRetainUserObject, Graph, UserObject, unsigned, unsigned)         \
   CALL(instantiate_graph, cuGraphInstantiateWithFlags, GraphExec*, Graph, unsigned long long)      \
   CALL(launch_graph, cuGraphLaunch, GraphExec, StreamHandle)                                       \
   CALL(destroy_graph, cuGraphDestroy, Graph)                                                       \

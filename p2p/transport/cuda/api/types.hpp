@@ -14,8 +14,10 @@ struct CUevent_st;
 struct CUfunc_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUgraphNode_st;
 struct CUmod_st;
 struct CUstream_st;
+struct CUuserObject_st;
 
 /// The answers of calls. The driver has others too, which error_text() names.
 #define WEFT_CUDA_STATUSES(CONSTANT)                                           \
@@ -130,6 +132,8 @@ struct CUstream_st;
   CONSTANT(kEventDisableTiming, CU_EVENT_DISABLE_TIMING, 2)                            \
   CONSTANT(kWaitValueGreaterOrEqual, CU_STREAM_WAIT_VALUE_GEQ, 0)                      \
   CONSTANT(kWaitValueEqual, CU_STREAM_WAIT_VALUE_EQ, 1)                                \
+  CONSTANT(kUserObjectNoDestructorSync, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, 1)          \
+  CONSTANT(kGraphUserObjectMove, CU_GRAPH_USER_OBJECT_MOVE, 1)                         \
   CONSTANT(kWriteValueDefault, CU_STREAM_WRITE_VALUE_DEFAULT, 0)                       \
   CONSTANT(kHostRegisterPortable, CU_MEMHOSTREGISTER_PORTABLE, 1)                      \
   CONSTANT(kHostRegisterMapped, CU_MEMHOSTREGISTER_DEVICEMAP, 2)                       \
@@ -178,6 +182,8 @@ using Context = CUctx_st*;
 using Event = CUevent_st*;
 using Function = CUfunc_st*;
 using Graph = CUgraph_st*;
+using GraphNode = CUgraphNode_st*;
+using UserObject = CUuserObject_st*;
 using GraphExec = CUgraphExec_st*;
 using Module = CUmod_st*;
 using StreamHandle = CUstream_st*;
