@@ -10,6 +10,7 @@
 
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
+#include "weft/device.hpp"
 #include "weft/error.hpp"
 #include "weft/tensor.hpp"
 
@@ -203,6 +204,36 @@ class [[nodiscard]] WEFT_API Plan {
   Status wait(Deadline deadline = {}) noexcept;
   /// start(), then wait().
   Status run(Deadline deadline = {}) noexcept;
+
+  /// Puts one run of the operation on `stream`: it begins behind what is on the stream, and what is
+  /// put there later sees the result. The stream waits, and the call returns at once. While the
+  /// stream captures a graph, the run becomes a part of the graph, and takes place at each of its
+  /// launches. All ranks put runs of their plans on streams in the same order; runs of one plan go
+  /// on one stream, or on several of which each waits for the one before. wait() and test() do not
+  /// tell of such runs: wait for the stream, before the plan, the group or the world goes.
+  ///
+  /// The first call of a plan is collective, and waits: the ranks agree whether their GPUs carry
+  /// out the operation behind streams, and make all that this needs. It first waits until no stream
+  /// of this rank waits for another call. Where the GPUs don't carry it out (Plan), each call waits
+  /// for the stream on the thread and then runs the operation, and graphs are refused.
+  ///
+  /// `deadline`: of the first call; and its span, counted anew from each time that this rank's
+  /// stream comes to the plan, is how long runs may take from this call on. If a rank is late,
+  /// dies, leaves or closes the group, the group ends on all ranks, streams wait for no rank any
+  /// more, and results are undefined: outcome() says so to the GPU, and the next call returns why.
+  /// Graphs may be launched all the same, also when the plan, the group and the world are gone:
+  /// then a run touches no tensor, and the graph keeps a few KiB of host memory and the GPU's
+  /// context.
+  ///
+  /// Errors: those of start() and wait(); bad_argument (no such stream, one of another GPU; one
+  /// that captures a graph, where the GPUs don't carry out the operation). Stream() is no stream:
+  /// as run().
+  Status start(Stream stream, Deadline deadline = {}) noexcept;
+  /// A word in host memory that all of the process's GPUs reach: 0 while the results of runs behind
+  /// streams are right, else the number of the Code with which they have ended. Behind a run on its
+  /// stream it tells of that run. Valid as long as the plan, or a graph with a run of it. Null: no
+  /// stream runs the plan.
+  const std::uint32_t* outcome() const noexcept;
 
  private:
   friend class Collectives;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "kernels.hpp"
@@ -32,11 +33,14 @@ ByAllReduce::ByAllReduce(weft::World& world, std::vector<TensorSpec> specs, Memo
                          float learning_rate, Gpu* gpu)
     : specs_(std::move(specs)),
       learning_rate_(learning_rate),
+      world_(world),
       gpu_(gpu),
       parameters_(zeros(world, memory)),
       gradients_(zeros(world, memory)),
       first_(zeros(world, memory)),
       second_(zeros(world, memory)),
+      rates_here_(world.allocate(DType::f32, {2})),
+      rates_(memory.is_host() ? rates_here_ : world.allocate(DType::f32, {2}, memory)),
       ranks_(weft::Collectives::open(world)),
       sum_(ranks_.plan(weft::all_reduce(gradients_, weft::Reduction::sum))) {}
 
@@ -62,18 +66,40 @@ Tensor ByAllReduce::part(const Tensor& all, const std::string& name) const {
 
 void ByAllReduce::begin() { ranks_.run(weft::broadcast(parameters_, 0)).or_throw(); }
 
-void ByAllReduce::update() {
-  sum_.run().or_throw();
+kernels::Adam ByAllReduce::adam(const Tensor& rates) const {
+  return {1.0F / static_cast<float>(ranks_.size()),
+          floats(rates),
+          floats(gradients_),
+          floats(parameters_),
+          floats(first_),
+          floats(second_)};
+}
+
+void ByAllReduce::set() {
   const auto step = static_cast<float>(++step_);
-  const kernels::Adam adam{1.0F / static_cast<float>(ranks_.size()),
-                           learning_rate_ / (1.0F - std::pow(kernels::Adam::kBeta1, step)),
-                           1.0F / (1.0F - std::pow(kernels::Adam::kBeta2, step)),
-                           floats(gradients_),
-                           floats(parameters_),
-                           floats(first_),
-                           floats(second_)};
-  if (gpu_ != nullptr) return gpu_->run(adam);
-  for (long i = 0; i < adam.threads(); ++i) adam(i);
+  const auto rates = rates_here_.as<float>();
+  rates[0] = learning_rate_ / (1.0F - std::pow(kernels::Adam::kBeta1, step));
+  rates[1] = 1.0F / (1.0F - std::pow(kernels::Adam::kBeta2, step));
+}
+
+void ByAllReduce::update() {
+  set();
+  sum_.run().or_throw();
+  const kernels::Adam step = adam(rates_here_);
+  for (long i = 0; i < step.threads(); ++i) step(i);
+}
+
+void ByAllReduce::put_on_stream() {
+  world_.copy(rates_here_, rates_, gpu_->stream());
+  // One rank has nothing to add.
+  if (ranks_.size() > 1) sum_.start(gpu_->stream()).or_throw();
+  gpu_->run(adam(rates_));
+}
+
+void ByAllReduce::check() {
+  const std::uint32_t* const outcome = sum_.outcome();
+  // The next call says why.
+  if (outcome != nullptr && *outcome != 0) sum_.start(gpu_->stream()).or_throw();
 }
 
 }  // namespace images

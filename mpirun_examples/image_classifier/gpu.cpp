@@ -19,6 +19,7 @@ using Handle = void*;
 
 constexpr unsigned kNonBlocking = 1;
 constexpr unsigned kBlock = 128;
+constexpr int kThisThread = 1;  // other threads may call the driver meanwhile
 
 }  // namespace
 
@@ -29,6 +30,7 @@ struct Gpu::Driver {
   Handle context = nullptr;
   Handle stream = nullptr;
   Handle module = nullptr;
+  Handle graph = nullptr;
   std::map<std::string, Handle> functions{};
 
   /// Calls a function of the driver. Throws GpuError unless it succeeds.
@@ -78,6 +80,10 @@ Gpu::Gpu(int ordinal) : driver_(std::make_unique<Driver>()) {
   driver.call("cuDevicePrimaryCtxRetain", &driver.context, driver.device);
   driver.call("cuCtxPushCurrent_v2", driver.context);
   driver.load_kernels();
+  // All at once: a driver that finds one later may wait, which a capture does not allow.
+#define IMAGES_FIND(name, Kernel) (void)driver.function(#name);
+  IMAGES_KERNELS(IMAGES_FIND)
+#undef IMAGES_FIND
   driver.call("cuStreamCreate", &driver.stream, kNonBlocking);
 }
 
@@ -85,6 +91,7 @@ Gpu::~Gpu() {
   Driver& driver = *driver_;
   try {
     driver.call("cuStreamSynchronize", driver.stream);
+    if (driver.graph != nullptr) driver.call("cuGraphExecDestroy", driver.graph);
     driver.call("cuStreamDestroy_v2", driver.stream);
     driver.call("cuModuleUnload", driver.module);
     driver.call("cuCtxPopCurrent_v2", &driver.context);
@@ -103,6 +110,26 @@ void Gpu::launch(const char* name, long threads, const void* arguments) {
   driver.call("cuLaunchKernel", driver.function(name), blocks, 1U, 1U, kBlock, 1U, 1U, 0U,
               driver.stream, static_cast<void**>(parameters), static_cast<void**>(nullptr));
 }
+
+void Gpu::capture(const std::function<void()>& work) {
+  Driver& driver = *driver_;
+  Handle graph = nullptr;
+  driver.call("cuStreamBeginCapture_v2", driver.stream, kThisThread);
+  try {
+    work();
+  } catch (...) {
+    (void)driver.result_of("cuStreamEndCapture", driver.stream, &graph);
+    if (graph != nullptr) (void)driver.result_of("cuGraphDestroy", graph);
+    throw;
+  }
+  driver.call("cuStreamEndCapture", driver.stream, &graph);
+  driver.call("cuGraphInstantiateWithFlags", &driver.graph, graph, 0ULL);
+  driver.call("cuGraphDestroy", graph);
+}
+
+bool Gpu::has_graph() const noexcept { return driver_->graph != nullptr; }
+
+void Gpu::launch_graph() { driver_->call("cuGraphLaunch", driver_->graph, driver_->stream); }
 
 void Gpu::wait() { driver_->call("cuStreamSynchronize", driver_->stream); }
 

@@ -3,6 +3,7 @@
 // is built by nvcc has the CUDA runtime for all of this.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -40,6 +41,13 @@ class Gpu {
   }
   /// Waits for all of it. Throws GpuError.
   void wait();
+  /// Makes a graph of what `work` puts on the stream, of which nothing happens yet. Throws GpuError
+  /// and what `work` throws.
+  void capture(const std::function<void()>& work);
+  /// Whether there is one.
+  bool has_graph() const noexcept;
+  /// Begins to do all that is in the graph, behind what is on the stream. Throws GpuError.
+  void launch_graph();
 
  private:
   struct Driver;

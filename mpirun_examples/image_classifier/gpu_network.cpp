@@ -41,15 +41,13 @@ GpuNetwork::GpuNetwork(weft::World& world, Gpu& gpu, const Images& all, int batc
       scores_(on_gpu(long{batch} * kClasses)),
       slopes_(on_gpu(long{batch} * kClasses)) {}
 
-void GpuNetwork::send(std::span<const std::size_t> numbers) {
+void GpuNetwork::set(std::span<const std::size_t> numbers) {
   float* to = images_here_.as<float>().data();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const auto image = all_.image(numbers[i]);
     to = std::ranges::copy(image, to).out;
     wanted_here_.as<float>()[i] = all_.classes[numbers[i]];
   }
-  world_.copy(images_here_, images_, gpu_.stream());
-  world_.copy(wanted_here_, wanted_, gpu_.stream());
 }
 
 void GpuNetwork::forward(const Layer& layer, const Tensor& from, const Tensor& weights,
@@ -68,11 +66,11 @@ void GpuNetwork::backward(const Layer& layer, const Tensor& from, const Tensor& 
   gpu_.run(kernels::AddGradients{batch_, floats(layer.parts), floats(of_weights), floats(of_bias)});
 }
 
-double GpuNetwork::train(std::span<const Tensor> parameters, std::span<const Tensor> gradients,
-                         std::span<const std::size_t> numbers) {
+void GpuNetwork::train(std::span<const Tensor> parameters, std::span<const Tensor> gradients) {
   const Tensor& classes = parameters[4];
   const int features = static_cast<int>(second_.shape.pooled() / batch_);
-  send(numbers);
+  world_.copy(images_here_, images_, gpu_.stream());
+  world_.copy(wanted_here_, wanted_, gpu_.stream());
   forward(first_, images_, parameters[0], parameters[1]);
   forward(second_, first_.pooled, parameters[2], parameters[3]);
   gpu_.run(kernels::Score{batch_, kClasses, features, floats(second_.pooled), floats(classes),
@@ -88,7 +86,9 @@ double GpuNetwork::train(std::span<const Tensor> parameters, std::span<const Ten
                                 floats(first_.pooled_slopes)});
   backward(first_, images_, gradients[0], gradients[1]);
   world_.copy(losses_, losses_here_, gpu_.stream());
-  // The gradients must be there before others read them.
+}
+
+double GpuNetwork::loss() {
   gpu_.wait();
   const auto losses = losses_here_.as<float>();
   return std::accumulate(losses.begin(), losses.end(), 0.0) / batch_;

@@ -17,10 +17,13 @@ class GpuNetwork {
   /// For batches of `batch` of the images. `world`, `gpu` and `all` must outlive this object.
   GpuNetwork(weft::World& world, Gpu& gpu, const Images& all, int batch);
 
-  /// Writes the mean gradients of the images with these numbers, and returns their mean loss, in
-  /// nats. The tensors lie on the GPU, in the order of Weights.
-  double train(std::span<const weft::Tensor> parameters, std::span<const weft::Tensor> gradients,
-               std::span<const std::size_t> numbers);
+  /// Sets the images of the next step. The GPU must have done the last one.
+  void set(std::span<const std::size_t> numbers);
+  /// Puts on the stream what computes the mean gradients of these images. The tensors lie on the
+  /// GPU, in the order of Weights.
+  void train(std::span<const weft::Tensor> parameters, std::span<const weft::Tensor> gradients);
+  /// Waits for the GPU, and returns the images' mean loss, in nats.
+  double loss();
 
  private:
   /// A convolution with ReLU and 2 x 2 max pooling, as Network has it.
@@ -31,7 +34,6 @@ class GpuNetwork {
 
   Layer layer(int inputs, int outputs, int height, int width);
   weft::Tensor on_gpu(long elements);
-  void send(std::span<const std::size_t> numbers);
   void forward(const Layer& layer, const weft::Tensor& from, const weft::Tensor& weights,
                const weft::Tensor& bias);
   void backward(const Layer& layer, const weft::Tensor& from, const weft::Tensor& of_weights,

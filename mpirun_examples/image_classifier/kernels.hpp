@@ -298,9 +298,10 @@ struct Adam {
   static constexpr float kBeta1 = 0.9F;
   static constexpr float kBeta2 = 0.999F;
   static constexpr float kEpsilon = 1e-8F;
-  float share;         ///< 1 / ranks
-  float rate;          ///< learning rate / (1 - beta1^step)
-  float second_scale;  ///< 1 / (1 - beta2^step)
+  float share;  ///< 1 / ranks
+  /// Learning rate / (1 - beta1^step), and 1 / (1 - beta2^step): in memory, since a graph that is
+  /// launched again has the same arguments.
+  Floats rates;
   Floats gradients, parameters, first, second;
 
   IMAGES_ANYWHERE long threads() const { return parameters.count; }
@@ -308,11 +309,11 @@ struct Adam {
     const float gradient = gradients[i] * share;
     first[i] = kBeta1 * first[i] + (1.0F - kBeta1) * gradient;
     second[i] = kBeta2 * second[i] + (1.0F - kBeta2) * (gradient * gradient);
-    parameters[i] -= rate * (first[i] / (sqrtf(second_scale * second[i]) + kEpsilon));
+    parameters[i] -= rates[0] * (first[i] / (sqrtf(rates[1] * second[i]) + kEpsilon));
   }
   template <typename Act>
   void for_each_array(const Act& act) {
-    act(gradients), act(parameters), act(first), act(second);
+    act(rates), act(gradients), act(parameters), act(first), act(second);
   }
 };
 

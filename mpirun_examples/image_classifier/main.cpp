@@ -4,6 +4,7 @@
 //   mpirun -n 4 image_classifier --cifar data_batch_1.bin ...       on CIFAR-10
 //   mpirun -n 4 image_classifier --on gpu                       parameters, gradients and all work
 //   mpirun -n 4 image_classifier --all-reduce                   without a parameter server
+//   mpirun -n 4 image_classifier --on gpu --all-reduce --graph  each step one graph
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,7 @@ using weft::Tensor;
 struct Ways {
   bool on_gpu = false;
   bool all_reduce = false;
+  bool graph = false;  // on a GPU, by all_reduce: a step is captured once, and launched each time
 };
 
 class Job {
@@ -45,6 +47,7 @@ class Job {
       : world_(world),
         options_(options),
         all_(all),
+        by_graph_(ways.graph),
         network_(all.channels, all.height, all.width),
         memory_(ways.on_gpu ? Memory::gpu() : Memory::host()),
         gpu_(ways.on_gpu ? open_gpu() : nullptr),
@@ -116,9 +119,35 @@ class Job {
   double train_step() {
     numbers_.resize(static_cast<std::size_t>(options_.batch));
     for (std::size_t& number : numbers_) number = draws_.next();
-    const double loss =
-        gpu_ ? gpu_network_->train(parameters_, gradients_, numbers_) : train_here();
+    if (gpu_ && exchange_->goes_by_stream()) return train_by_stream();
+    double loss = 0.0;
+    if (gpu_) {
+      gpu_network_->set(numbers_);
+      gpu_network_->train(parameters_, gradients_);
+      loss = gpu_network_->loss();
+    } else {
+      loss = train_here();
+    }
     exchange_->update();
+    return loss;
+  }
+
+  /// The stream has all of the step, the sum over the ranks too.
+  double train_by_stream() {
+    gpu_network_->set(numbers_);
+    exchange_->set();
+    const auto step = [this] {
+      gpu_network_->train(parameters_, gradients_);
+      exchange_->put_on_stream();
+    };
+    if (by_graph_) {
+      if (!gpu_->has_graph()) gpu_->capture(step);
+      gpu_->launch_graph();
+    } else {
+      step();
+    }
+    const double loss = gpu_network_->loss();
+    exchange_->check();
     return loss;
   }
 
@@ -155,6 +184,7 @@ class Job {
   weft::World& world_;
   const Options& options_;
   const Images& all_;
+  const bool by_graph_;
   Network network_;
   const Memory memory_;
   std::unique_ptr<images::Gpu> gpu_;  // null: the processor computes
@@ -178,6 +208,12 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--all-reduce", ways.all_reduce,
                "add the ranks' gradients up, without a parameter server");
+  app.add_flag("--graph", ways.graph,
+               "with --on gpu --all-reduce: capture a step as a graph, and launch it each time");
+  app.final_callback([&] {
+    if (ways.graph && (place != "gpu" || !ways.all_reduce))
+      throw CLI::ValidationError("--graph", "needs --on gpu and --all-reduce");
+  });
   if (!images::parse(app, argc, argv)) return images::kLearned;
   ways.on_gpu = place == "gpu";
   // Before joining: if files can't be used, every rank ends at once and none waits.

@@ -7,6 +7,7 @@
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
+#include "p2p/slot/attach/device_wait.hpp"
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/collective_table.hpp"
 
@@ -32,22 +33,22 @@ CollectiveGroup::~CollectiveGroup() {
 
 void CollectiveGroup::fail(const Status& why) noexcept {
   {
-    const std::lock_guard lock(failure_mutex_);
-    if (failed_.load(std::memory_order_relaxed)) return;
-    failure_ = why;
+    const std::lock_guard lock(failure_.mutex);
+    if (failure_.is_there.load(std::memory_order_relaxed)) return;
+    failure_.why = why;
     row_.failure.show({.operation = stats::Operation::collective,
                        .peer = why.detail().peer,
                        .code = why.code(),
                        .slot = row_.number,
                        .text = why.detail().message});
-    failed_.store(true, std::memory_order_release);
+    failure_.is_there.store(true, std::memory_order_release);
   }
   local_.ring();
 }
 
 Status CollectiveGroup::failure() const noexcept {
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
+  const std::lock_guard lock(failure_.mutex);
+  return failure_.why;
 }
 
 Status CollectiveGroup::failure_of(const PlannedCall& call) const noexcept {
@@ -126,6 +127,7 @@ int CollectiveGroup::take_back() noexcept {
     local_.data->add_quarantine(-loan.call->lent_bytes());
     loan.call.reset();
   }
+  if (const int member = stream_toucher(); member >= 0) return member;
   return still;
 }
 
@@ -152,6 +154,8 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
 Status CollectiveGroup::settle(Deadline deadline) noexcept {
   if (local_.over()) return local_.refusal("settle");
   const auto owner = acquire();
+  p2p::SilentWork runs(local_.waiter);  // no bell rings when a stream's run has ended
+  runs.set(stream_toucher() >= 0);
   const p2p::WaitEnd end = local_.waiter.wait(
       [this] { return take_back() < 0; }, [] { return false; }, deadline,
       [this] {
@@ -264,6 +268,11 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.over()) return;
   const auto owner = acquire();
+  if (call->streams.runs != nullptr) {
+    if (const auto preparation = call->streams.runs->preparation; preparation != nullptr)
+      withdraw(preparation, patience_for(*preparation));
+    end_streams(call->streams.runs.get(), "destroyed a plan");
+  }
   withdraw(call, patience_for(*call));
 }
 
@@ -292,6 +301,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
 void CollectiveGroup::close() noexcept {
   if (std::exchange(known_.has_closed, true) || local_.over()) return;
   const auto owner = acquire();
+  end_streams(nullptr, "closed the group");
   if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), patience_for(*queue_[0]));
   // A rank that sees this one leave must know why: the rank that found the failure may tell it
   // later.

@@ -90,10 +90,13 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept
 }
 
 Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexcept {
-  if (call->under_way() || queued_ == kUnderWay)
+  const bool streams_run_it = call->streams.runs != nullptr &&
+                              call->streams.runs->meeting != nullptr &&
+                              call->streams.runs->meeting->is_under_way();
+  if (call->under_way() || queued_ == kUnderWay || streams_run_it) [[unlikely]]
     return weft::refuse(Code::bad_argument, [&] {
       return ErrorDetail{.operation = name(call->task.kind()),
-                         .message = call->under_way()
+                         .message = call->under_way() || streams_run_it
                                         ? "this call is under way already"
                                         : "four calls of the group are under way already",
                          .hint = "wait for one first",
@@ -107,7 +110,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     call->end(failure_of(*call));
     return call->status;
   }
-  if (call->asks_again) [[unlikely]]
+  if (call->asks_again && call->streams.prepares == nullptr) [[unlikely]]
     offer_again(*call);
   call->for_now = call->asks_again;
   const bool was_on_device = std::exchange(call->on_device, call->device != nullptr);

@@ -18,6 +18,8 @@
 #include "runtime/collective/entry_news.hpp"
 #include "runtime/collective/group_row.hpp"
 #include "runtime/collective/planned_call.hpp"
+#include "runtime/collective/stream_runs.hpp"
+#include "weft/device.hpp"
 
 namespace weft::detail {
 
@@ -53,6 +55,8 @@ class CollectiveGroup : public p2p::Progressable {
                     Deadline deadline) = 0;
   std::shared_ptr<PlannedCall> plan(const Call& call);
   Status start(const std::shared_ptr<PlannedCall>& call) noexcept;
+  /// Puts a run of the plan on a stream.
+  Status start(const std::shared_ptr<PlannedCall>& call, Stream stream, Deadline deadline) noexcept;
   /// True if the call has ended.
   bool test(PlannedCall& call) noexcept;
   /// True if test() may end the call where nothing else does: a member is gone, the group has
@@ -98,6 +102,13 @@ class CollectiveGroup : public p2p::Progressable {
   /// Prepares a call on tensors on GPUs for these to carry it out, `task` on the tensors of
   /// `call`: sets `device`, or `asks_again`, or neither if they never do. Throws Error.
   virtual void offer(PlannedCall& planned, const Task& task, const Call& call);
+  /// The call by which the ranks agree that streams run a plan; null: they don't, on any rank, and
+  /// the reason is kept. Throws Error.
+  virtual std::shared_ptr<PlannedCall> make_preparation(PlannedCall& call);
+  /// The progress thread looks after the runs from now on.
+  void watch_streams(const std::shared_ptr<StreamRuns>& runs);
+  /// True while a stream of this rank is in a run of a plan.
+  bool streams_work() noexcept;
   /// True while something goes on for the oldest call that rings no doorbell.
   virtual bool works_silently() const noexcept { return false; }
   /// Moves the oldest call as far as possible, up to Stage::ended.
@@ -154,7 +165,7 @@ class CollectiveGroup : public p2p::Progressable {
   }
   /// Formats `ranks` for a message, each with the reason why it is suspected of failure, if any.
   std::string named(std::span<const int> ranks) const;
-  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  bool failed() const noexcept { return failure_.is_there.load(std::memory_order_acquire); }
   std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {
     return {queue_.data(), queued_};
   }
@@ -220,6 +231,28 @@ class CollectiveGroup : public p2p::Progressable {
   }
   /// run_once() on host memory that stands in for tensors on a GPU. Throws Error.
   Status run_staged(GpuCall& staged, Deadline until);
+  // Plans that streams run (stream_plan.cpp, stream_watch.cpp).
+  /// Progress thread: sees to runs on streams. True if it is to look again soon.
+  bool serve_streams() noexcept;
+  /// Ends the runs on streams, of one plan or, null, of all. `what`: this rank has done that.
+  void end_streams(const StreamRuns* of, const char* what) noexcept;
+  /// Has the ranks agree. Not ok(): it is to be called again, or the group has ended.
+  Status prepare_streams(PlannedCall& call, Deadline until);
+  void put_on(PlannedCall& call, const p2p::cuda::UserStream& user, bool is_captured,
+              std::chrono::nanoseconds limit);
+  /// The thread waits for the stream, and runs the plan.
+  Status run_on_thread(const std::shared_ptr<PlannedCall>& call, const p2p::cuda::UserStream& user,
+                       bool is_captured, Deadline until);
+  Status why_ended(const PlannedCall& call) noexcept;
+  Status ended_elsewhere(Code code) const noexcept;
+  /// True if it is to be looked at again soon. Requires the mutex of `streams_`, as the next ones
+  /// up to toucher_of().
+  bool serve(StreamRuns& runs) noexcept;
+  Status why_to_end(StreamRuns& runs) noexcept;
+  Status gone_from(const StreamRuns& runs, int rank) const noexcept;
+  /// A member that may touch this rank's tensors in a run that has ended here; -1: none.
+  int toucher_of(const StreamRuns& runs) const noexcept;
+  int stream_toucher() noexcept;
   /// Tells up to 8 of the awaited members which call this rank waits in, others each time (`nth`).
   /// Two ranks may otherwise wait for each other without seeing that they disagree, about the root,
   /// for example.
@@ -307,6 +340,10 @@ class CollectiveGroup : public p2p::Progressable {
   std::atomic<bool> has_heard_{false};  ///< an entry of `heard_` can be compared now
   bool keeps_heard_ = false;            ///< `heard_` has calls that this rank has not made yet
   EntryNews news_;
+  struct Streams {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<StreamRuns>> all;  ///< with a meeting
+  } streams_;
   std::uint64_t history_ = 0;  ///< hash of all calls so far
   Stint stint_;
   Clock::time_point disconnected_at_ = Clock::time_point::max();
@@ -316,9 +353,11 @@ class CollectiveGroup : public p2p::Progressable {
     bool is_staging_told = false;  ///< the log says why tensors on GPUs go through host memory
   };
   Known known_;
-  std::atomic<bool> failed_{false};
-  mutable std::mutex failure_mutex_;
-  Status failure_;
+  struct Failure {
+    std::atomic<bool> is_there{false};
+    mutable std::mutex mutex;
+    Status why;
+  } failure_;
 };
 
 }  // namespace weft::detail

@@ -159,9 +159,13 @@ void CollectiveTable::close_if_idle(std::uint64_t id) {
 }
 
 void CollectiveTable::serve() {
-  if (closing_ == 0) [[likely]]
+  const bool has_streams = has_streams_.load(std::memory_order_acquire);
+  if (closing_ == 0 && !has_streams) [[likely]]
     return;
   const std::lock_guard lock(mutex_);
+  if (has_streams)
+    for (const auto& [id, group] : groups_)
+      if (group.here != nullptr && group.here->serve_streams()) local_.progress.turn_soon();
   std::vector<std::uint64_t> ids;
   for (const auto& [id, group] : groups_)
     if (group.is_closing) ids.push_back(id);
@@ -169,6 +173,13 @@ void CollectiveTable::serve() {
 }
 
 void CollectiveTable::end_work() noexcept {
+  std::vector<std::shared_ptr<CollectiveGroup>> all;
+  if (has_streams_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, group] : groups_)
+      if (group.here != nullptr) all.push_back(group.here);
+  }
+  for (const auto& group : all) group->end_streams(nullptr, "left");
   const auto ended = [&]() -> std::optional<Status> {
     const std::lock_guard lock(mutex_);
     bool works = false;

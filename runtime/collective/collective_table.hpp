@@ -1,6 +1,7 @@
 // All groups of this rank, and the control messages about them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -51,6 +52,8 @@ class CollectiveTable {
   /// Waits, for a limited time, until this rank's GPUs touch no tensor of another rank. No call is
   /// under way in another thread.
   void end_work() noexcept;
+  /// Some group has plans that streams run.
+  void watch_streams() noexcept { has_streams_.store(true, std::memory_order_release); }
   /// Sends `message` to every member except this rank.
   void tell(std::span<const int> ranks, const CollectiveMessage& message) noexcept;
   /// Sends the descriptor of `chunk` and then `message` to every member except this rank.
@@ -59,7 +62,7 @@ class CollectiveTable {
   // The progress thread.
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
   void on_gone(p2p::Peer& peer);
-  /// Goes on with groups that were closed while a GPU worked.
+  /// Goes on with groups that were closed while a GPU worked, and sees to runs on streams.
   void serve();
 
  private:
@@ -174,6 +177,7 @@ class CollectiveTable {
   std::mutex mutex_;                               ///< guards the members below
   std::map<std::uint64_t, std::uint64_t> opened_;  ///< groups so far, by hash of their ranks
   std::map<std::uint64_t, Group> groups_;
+  std::atomic<bool> has_streams_{false};
   int closing_ = 0;  ///< groups that are closing; progress thread
 };
 

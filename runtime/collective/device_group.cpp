@@ -103,23 +103,28 @@ bool DeviceGroup::find_kernel(const Task& task, DeviceCall& call) {
     });
     return false;
   }
+  const p2p::cuda::GpuKernels* const kernels = load_kernels(call);
+  if (kernels == nullptr) return false;
+  call.kernel = kernels->find(kernel_name(task.signature));
+  if (call.kernel == nullptr)
+    refuse(Why::no_kernels, [&] {
+      return kernels->refusal().empty()
+                 ? fmt::format("there is no kernel {}", kernel_name(task.signature))
+                 : kernels->refusal();
+    });
+  return call.kernel != nullptr;
+}
+
+const p2p::cuda::GpuKernels* DeviceGroup::load_kernels(const DeviceCall& call) {
   std::optional<p2p::cuda::StreamWords::NoneBegins> none_begins;
   if (!call.gpu->has_looked_for_kernels()) none_begins.emplace();
   if (none_begins && local_.gpus->any_stream_waits()) {
     refusal_passes_ = true;
     refuse(Why::stream_waits,
            [] { return std::string("kernels can't be loaded while a stream waits"); });
-    return false;
+    return nullptr;
   }
-  const p2p::cuda::GpuKernels& kernels = call.gpu->kernels();
-  call.kernel = kernels.find(kernel_name(task.signature));
-  if (call.kernel == nullptr)
-    refuse(Why::no_kernels, [&] {
-      return kernels.refusal().empty()
-                 ? fmt::format("there is no kernel {}", kernel_name(task.signature))
-                 : kernels.refusal();
-    });
-  return call.kernel != nullptr;
+  return &call.gpu->kernels();
 }
 
 bool DeviceGroup::prepare(DeviceCall& call) {
@@ -283,7 +288,7 @@ Tensor DeviceGroup::own_page(const DeviceCall& call, int member) const {
             {static_cast<std::int64_t>(kGpuPage)});
 }
 
-void DeviceGroup::begin(const Task& task, DeviceCall& call) {
+p2p::cuda::PeerReduction DeviceGroup::share(const Task& task, const DeviceCall& call) {
   const auto me = static_cast<std::size_t>(me_);
   const auto ranks = ranks_.size();
   const auto root = static_cast<std::size_t>(std::max(0, task.root()));
@@ -330,6 +335,11 @@ void DeviceGroup::begin(const Task& task, DeviceCall& call) {
       reduction.element = task.element;
     }
   }
+  return reduction;
+}
+
+void DeviceGroup::begin(const Task& task, DeviceCall& call) {
+  const p2p::cuda::PeerReduction reduction = share(task, call);
   begun_ = reduction.kernel != nullptr ? 1 : copies_.size();
   call.take({});
   if (begun_ == 0) return;

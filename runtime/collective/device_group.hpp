@@ -56,16 +56,20 @@ class DeviceGroup {
     failed,
     another_rank,
     not_offered,
+    other_fabric,
     kind  ///< and those behind it: the kinds of calls
   };
   /// Logs the reason, each once. `text` makes it.
   template <typename Text>
   void refuse(Why why, const Text& text) {
+    last_refusal_ = text();
     const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(why);
     if ((told_ & bit) != 0) return;
     told_ |= bit;
-    log(text());
+    log(last_refusal_);
   }
+  /// The last reason.
+  const std::string& last_refusal() const noexcept { return last_refusal_; }
 
   struct Found {
     enum class How : std::uint8_t {
@@ -101,6 +105,12 @@ class DeviceGroup {
 
   /// Begins this rank's share of the call, once all places are known. Throws Error.
   void begin(const Task& task, DeviceCall& call);
+
+  // For streams that run the call (device_streams.cpp).
+  /// Loads the kernels, which copies need too. False: they can't be had.
+  bool prepare_streams(const Task& task, DeviceCall& call);
+  /// This rank's share, once all places are known. Throws Error.
+  std::vector<p2p::cuda::PeerReduction> work(const Task& task, const DeviceCall& call);
   /// Copies and kernels of the last begin().
   std::uint64_t begun() const noexcept { return begun_; }
   /// A waiting thread of the rank is to look again and again.
@@ -115,6 +125,10 @@ class DeviceGroup {
   /// Finds a tensor of the call that has bytes. False: it is refused.
   bool place(const Tensor& tensor, DeviceCall& call, std::uint32_t& chunk, std::uint64_t& offset);
   bool find_kernel(const Task& task, DeviceCall& call);
+  /// Null: they can't be loaded now.
+  const p2p::cuda::GpuKernels* load_kernels(const DeviceCall& call);
+  /// Fills `copies_`, or returns the kernel that does this rank's share.
+  p2p::cuda::PeerReduction share(const Task& task, const DeviceCall& call);
   /// Makes what calls on the GPU need beforehand: its stream, and pages; false: it can't be had.
   bool prepare(DeviceCall& call);
   void need(std::uint32_t chunk);
@@ -129,6 +143,7 @@ class DeviceGroup {
   bool refusal_passes_ = false;
   p2p::cuda::OwnStreams streams_;
   std::vector<std::uint32_t> chunks_;
+  std::string last_refusal_;
   std::uint64_t told_ = 0;       ///< bit `why`: it has been logged
   std::map<int, Tensor> pages_;  ///< by GPU
   struct Known {

@@ -58,6 +58,10 @@ void CollectiveGroup::fall_back(PlannedCall& call, bool for_good) noexcept {
     if (for_good) call.device.reset();
     call.on_device = false;
     call.for_now = !for_good;
+    if (call.streams.prepares != nullptr) {
+      call.stage = Stage::posting;
+      return begin(call);
+    }
     if (call.other_way) {
       call.turn_round();
     } else {

@@ -29,13 +29,14 @@ struct DevicePlaces {
   std::uint32_t in_chunk = 0;
   std::uint32_t out_chunk = 0;
   std::uint32_t pages_chunk = 0;  ///< pages in which others prove that they reach this GPU
-  std::uint32_t reserved = 0;
+  std::uint32_t words_chunk = 0;  ///< words by which streams meet, if they are to
   std::uint64_t in_offset = 0;
   std::uint64_t out_offset = 0;
   std::uint64_t pages_offset = 0;
+  std::uint64_t words_offset = 0;
   std::array<char, 16> gpu{};  ///< the GPU's UUID
 };
-static_assert(sizeof(DevicePlaces) == 56);
+static_assert(sizeof(DevicePlaces) == 64);
 
 /// Said by a rank in a call that the GPUs may carry out, in this order.
 enum class DeviceWord : std::uint8_t {
@@ -147,9 +148,9 @@ class GroupArea {
   }
 
  private:
-  static constexpr std::size_t kDevice = sizeof(DevicePlaces) + sizeof(std::uint64_t);
+  static constexpr std::size_t kDevice = 2 * sizeof(DevicePlaces);
   static constexpr std::size_t kHead = 128 + kCalls * 32;
-  static_assert(kHead % 64 == 0 && kDevice == 64 && sizeof(Signature) <= 32);
+  static_assert(kHead % 64 == 0 && kDevice == 128 && sizeof(Signature) <= 32);
   static_assert(sizeof(std::uint64_t) + sizeof(TensorPlaces) <= kOffsetsAt);
 
   std::atomic<std::uint64_t>& word(std::size_t at) const noexcept {

@@ -45,7 +45,8 @@ bool HostGroup::is_working(const PlannedCall& call) noexcept {
 
 bool HostGroup::gpu_works() noexcept {
   if (device_ == nullptr) return false;
-  bool works = !device_->poll_pages();
+  bool works = streams_work();
+  works = !device_->poll_pages() || works;
   const auto look = [&](PlannedCall* call) {
     if (call != nullptr && is_working(*call) && !call->device->poll()) works = true;
   };
@@ -140,6 +141,8 @@ DeviceGroup::Found::How HostGroup::find_on_device(PlannedCall& call) {
       device.outs[at] = found.data();
       device.held.push_back(std::move(found));
     }
+    if (call.streams.prepares != nullptr && (how = find_words(call, r, places)) != How::here)
+      return how;
     device.pages[at] =
         find(r, places.pages_chunk,
              places.pages_offset + static_cast<std::uint64_t>(me_) * p2p::kGpuPage, p2p::kGpuPage);
@@ -282,6 +285,7 @@ bool HostGroup::step_on_device(PlannedCall& call) {
       // A member that has given up may use its tensors otherwise.
       if (all != DeviceWord::yes || is_given_up(call.number) || failed()) return false;
       device_->learn(device.gpus, true);
+      if (call.streams.prepares != nullptr) return begin_runs(call), false;
       begin_on_device(call);
       return true;
     }

@@ -170,7 +170,7 @@ void HostGroup::post(PlannedCall& call) noexcept {
     if (call.task.kind() == Kind::all_to_all)
       std::memcpy(area_.offsets(number), call.task.offsets.data(),
                   call.task.offsets.size() * sizeof(std::int64_t));
-  } else if (call.task.in_bytes > 0) {
+  } else if (call.task.in_bytes > 0 && call.streams.prepares == nullptr) {
     std::memcpy(area_.payload(number), call.task.in, call.task.in_bytes);
   }
   std::uint32_t mark = call.mark;
@@ -227,6 +227,8 @@ void HostGroup::differs(const PlannedCall& call, int other) noexcept {
 }
 
 void HostGroup::work(PlannedCall& call) noexcept {
+  if (call.streams.prepares != nullptr) [[unlikely]]
+    return refuse_streams(call);
   if (call.with_word) {
     work_with_words(call);
   } else {

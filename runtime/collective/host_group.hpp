@@ -59,6 +59,7 @@ class HostGroup final : public CollectiveGroup {
   void begin(PlannedCall& call) noexcept override;
   void advance_first(PlannedCall& call) noexcept override;
   void offer(PlannedCall& planned, const Task& task, const Call& call) override;
+  std::shared_ptr<PlannedCall> make_preparation(PlannedCall& call) override;
   bool works_silently() const noexcept override;
   bool gpu_works() noexcept override;
   bool show(PlannedCall& call) noexcept override;
@@ -118,6 +119,21 @@ class HostGroup final : public CollectiveGroup {
   void say(PlannedCall& call, DeviceWord what) noexcept;
   void begin_on_device(PlannedCall& call);
   void refuse_on_device(PlannedCall& call, DeviceWord said);
+
+  // Plans that streams run (host_streams.cpp).
+  /// Offers the GPU for that, or keeps the reason why not. Throws Error.
+  void offer_words(PlannedCall& one);
+  /// Words that no other rank writes, zeroed. Throws Error.
+  std::shared_ptr<const p2p::OwnedBlock> take_words();
+  /// False: a stream waits. Throws Error.
+  bool pin_words(StreamRuns& runs, const std::shared_ptr<p2p::cuda::Gpu>& gpu,
+                 std::shared_ptr<const void> memory, std::byte* data, std::size_t bytes);
+  /// Finds a member's words.
+  DeviceGroup::Found::How find_words(PlannedCall& call, int member, const DevicePlaces& places);
+  /// The ranks have agreed that streams don't run the plan.
+  void refuse_streams(PlannedCall& call) noexcept;
+  /// All have agreed: streams may run the plan.
+  void begin_runs(PlannedCall& call);
   /// Whether the call goes on once this rank's GPU has done something.
   static bool waits_for_own_gpu(const PlannedCall& call) noexcept;
   /// Whether this rank's GPU works for the call.
@@ -201,7 +217,12 @@ class HostGroup final : public CollectiveGroup {
   Choices choices_;                      ///< of the first rank
   std::size_t word_bytes_ = 0;           ///< largest tensor inside an entry; the same on all ranks
   std::unique_ptr<DeviceGroup> device_;  ///< made by the first offer
-  bool stops_ = false;                   ///< it is to be said that this rank has stopped
+  struct Words {                         ///< of a plan that streams run, or ran
+    std::shared_ptr<const p2p::OwnedBlock> block;
+    std::vector<std::uint32_t*> partners;  ///< those of the others, which wrote these
+  };
+  std::vector<Words> words_;  ///< kept until no rank is in the group any more
+  bool stops_ = false;        ///< it is to be said that this rank has stopped
 };
 
 }  // namespace weft::detail

@@ -57,6 +57,8 @@ struct OtherWay {
   WithinHost within;
 };
 
+struct StreamRuns;
+
 struct PlannedCall {
   enum class Stage : std::uint8_t {
     idle,
@@ -78,6 +80,10 @@ struct PlannedCall {
   bool for_now = false;  ///< this time it goes by host memory, a later time perhaps not
   /// By host memory while on_device, else on the GPU. Without one, the call has had but one way.
   std::optional<OtherWay> other_way;
+  struct Streams {
+    std::shared_ptr<StreamRuns> runs;      ///< null: it was not started on a stream yet
+    std::shared_ptr<StreamRuns> prepares;  ///< this is no call, but the preparation of those
+  } streams;
   Task task;
   std::optional<Reducer> reducer;
   std::uint32_t fingerprint = 0;

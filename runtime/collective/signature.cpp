@@ -56,6 +56,7 @@ void Signature::write(std::span<char> into) const noexcept {
   }
   add(")");
   if (algorithm != Algorithm::automatic) add(" by {}", name(algorithm));
+  if (by_streams != 0) add(", for streams");
   into[at] = '\0';
 }
 

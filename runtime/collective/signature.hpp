@@ -24,7 +24,8 @@ struct Signature {
   std::uint64_t counts_hash = 0;               ///< of counts that are the same on all ranks
   Algorithm algorithm = Algorithm::automatic;  ///< requested by the caller
   std::uint8_t any_order = 0;                  ///< 1: elements may be combined in any order
-  std::array<std::uint8_t, 6> reserved{};
+  std::uint8_t by_streams = 0;  ///< 1: no call, but the preparation for streams to run it
+  std::array<std::uint8_t, 5> reserved{};
 
   friend bool operator==(const Signature&, const Signature&) = default;
   /// True if elements may be combined in any order: the dtype makes the result the same, or the

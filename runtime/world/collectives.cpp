@@ -112,6 +112,17 @@ Status Plan::run(Deadline deadline) noexcept {
   return group_->run(call_, deadline);
 }
 
+Status Plan::start(Stream stream, Deadline deadline) noexcept {
+  if (!call_) [[unlikely]]
+    return empty_handle("Plan", "start");
+  return group_->start(call_, stream, deadline);
+}
+const std::uint32_t* Plan::outcome() const noexcept {
+  if (!call_ || call_->streams.runs == nullptr) return nullptr;
+  const auto& meeting = call_->streams.runs->meeting;
+  return meeting == nullptr ? nullptr : meeting->outcome();
+}
+
 Collectives::Collectives() noexcept = default;
 Collectives::Collectives(std::shared_ptr<detail::CollectiveGroup> group) noexcept
     : group_(std::move(group)) {}

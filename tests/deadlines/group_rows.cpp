@@ -15,7 +15,7 @@ std::shared_ptr<Collectives> open_group(Side& side) {
   return std::make_shared<Collectives>(Collectives::open(side.world, ranks));
 }
 
-Case collective(Side& side, bool by_plan, bool started) {
+Case collective(Side& side, bool by_plan, bool started, bool by_stream = false) {
   auto group = open_group(side);
   const Tensor tensor = side.world.allocate(DType::f32, {kGroupElements});
   const auto call = [tensor] { return all_reduce(tensor, Reduction::sum); };
@@ -26,7 +26,8 @@ Case collective(Side& side, bool by_plan, bool started) {
     return {.call = [=](Deadline deadline) { return said(group->run(call(), deadline)); }};
   auto plan = std::make_shared<Plan>(group->plan(call()));
   if (started) (void)plan->start();
-  return {.call = [group, plan, started](Deadline deadline) {
+  return {.call = [group, plan, started, by_stream](Deadline deadline) {
+    if (by_stream) return said(plan->start(Stream(), deadline));
     return said(started ? plan->wait(deadline) : plan->run(deadline));
   }};
 }
@@ -99,6 +100,7 @@ Case any_of_plans(Side& side) {
 std::vector<Row> group_rows() {
   return {
       {"Plan::wait", [](Side& side) { return collective(side, true, true); }},
+      {"Plan::start", [](Side& side) { return collective(side, true, false, true); }},
       {"Plan::run", [](Side& side) { return collective(side, true, false); }},
       {"Collectives::run", [](Side& side) { return collective(side, false, false); }},
       perhaps_alone({"Collectives::settle", settles}),

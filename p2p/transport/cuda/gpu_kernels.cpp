@@ -5,6 +5,7 @@
 #include "p2p/transport/cuda/api/load.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
 #include "p2p/transport/cuda/kernels/kernel_image.hpp"
+#include "p2p/transport/cuda/kernels/meet_kernel.hpp"
 #include "p2p/transport/cuda/kernels/reduce_kernel.hpp"
 #include "p2p/transport/cuda/relaxation.hpp"
 
@@ -15,6 +16,7 @@ constexpr const char* kKernelNames[] = {
 #define WEFT_KERNEL_NAME(dtype, reduction, Type, Op) "weft_reduce_" #dtype "_" #reduction,
     WEFT_REDUCE_KERNELS(WEFT_KERNEL_NAME)
 #undef WEFT_KERNEL_NAME
+        kernels::kMeetKernel,
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "p2p/transport/cuda/own_gpu.hpp"
 #include "p2p/transport/cuda/peer_memory.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
+#include "p2p/transport/cuda/stream_meetings.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
 #include "weft/tensor.hpp"
@@ -54,8 +55,9 @@ class Gpus {
 
   /// A stream of the application's, for a tensor in `memory`, or in host memory for any. Throws
   /// Error: bad_argument (there is no such stream, it is of another GPU, it captures a graph),
-  /// system.
-  UserStream user_stream(const char* operation, Stream stream, Memory memory);
+  /// system. `captures`: where it is told that it captures a graph, which is no error then.
+  UserStream user_stream(const char* operation, Stream stream, Memory memory,
+                         bool* captures = nullptr);
   /// Whether no thread of this rank has waited yet where a stream could (launches_block()).
   bool is_first_such_wait() noexcept { return !has_waited_.exchange(true); }
   /// Whether a stream waits for this rank's processor: nothing may be pinned then.
@@ -122,6 +124,8 @@ class Gpus {
 
   /// Reports of the arenas of GPUs that hold tensors.
   std::vector<ArenaReport> reports() const;
+
+  StreamMeetings meetings;  ///< where streams of this rank meet those of others
 
  private:
   const Driver& driver(const char* operation);

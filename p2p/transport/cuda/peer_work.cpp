@@ -33,6 +33,14 @@ void divide(kernels::ReduceParameters& launch, std::size_t element) noexcept {
   launch.packs = alike ? (launch.count - launch.head) / (kernels::kPack / element) : 0;
 }
 
+DriverStatus launch_reduction(const Driver& driver, const PeerReduction& reduction,
+                              StreamHandle stream) noexcept {
+  auto launch = reduction.launch;
+  void* parameters[] = {&launch};
+  return driver.launch(reduction.kernel, blocks_for(launch, reduction.element), 1, 1, kThreads, 1,
+                       1, 0, stream, parameters, nullptr);
+}
+
 Begun begin_peer_work(const char* operation, const std::shared_ptr<Gpu>& gpu, StreamHandle stream,
                       std::vector<Tensor> held, std::span<const PeerCopy> copies,
                       const PeerReduction& reduction) {
@@ -43,11 +51,7 @@ Begun begin_peer_work(const char* operation, const std::shared_ptr<Gpu>& gpu, St
   auto work = std::make_unique<CopyUnderWay>(operation, gpu);
   work->tensors = std::move(held);
   if (reduction.kernel != nullptr) {
-    const std::size_t element = reduction.element;
-    auto launch = reduction.launch;
-    void* parameters[] = {&launch};
-    const DriverStatus status = driver.launch(reduction.kernel, blocks_for(launch, element), 1, 1,
-                                              kThreads, 1, 1, 0, stream, parameters, nullptr);
+    const DriverStatus status = launch_reduction(driver, reduction, stream);
     return record_work(std::move(work), stream, status, 0, "cuLaunchKernel");
   }
   DriverStatus status = DriverStatus::success;

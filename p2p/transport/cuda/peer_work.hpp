@@ -31,6 +31,10 @@ struct PeerReduction {
 /// packs and the rest. Requires its addresses.
 void divide(kernels::ReduceParameters& launch, std::size_t element) noexcept;
 
+/// Puts the kernel on a stream. Requires a Gpu::Current.
+DriverStatus launch_reduction(const Driver& driver, const PeerReduction& reduction,
+                              StreamHandle stream) noexcept;
+
 /// Begins the copies, or the reduction if that has a kernel, on a stream of weft's own, behind what
 /// is on it; neither waits for another rank. `held`: what must stay until it has ended. Throws
 /// Error if nothing could be prepared.

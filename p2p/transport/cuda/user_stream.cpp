@@ -24,7 +24,7 @@ int gpu_of_stream(const Driver& driver, const char* operation, void* handle) {
   return status == DriverStatus::success ? device : -1;
 }
 
-UserStream Gpus::user_stream(const char* operation, Stream stream, Memory memory) {
+UserStream Gpus::user_stream(const char* operation, Stream stream, Memory memory, bool* captures) {
   UserStream found;
   {
     const std::lock_guard lock(mutex_);
@@ -46,6 +46,10 @@ UserStream Gpus::user_stream(const char* operation, Stream stream, Memory memory
   CaptureStatus capture{};
   found.gpu->check(found.gpu->driver().capture_status(found.handle, &capture), operation,
                    "cuStreamIsCapturing");
+  if (captures != nullptr && capture == CaptureStatus::active) {
+    *captures = true;
+    return found;
+  }
   if (capture != CaptureStatus::none)
     throw_error(Code::bad_argument, operation, "the stream captures a graph",
                 "this call is no part of graphs: make it outside of the capture");
@@ -58,6 +62,7 @@ bool launches_block() noexcept {
 }
 
 bool Gpus::any_stream_waits(bool or_may) const noexcept {
+  if (meetings.any_under_way()) return true;
   const std::lock_guard lock(mutex_);
   for (const auto& [ordinal, gpu] : gpus_) {
     const StreamWords* const words = gpu == nullptr ? nullptr : gpu->words_in_use();

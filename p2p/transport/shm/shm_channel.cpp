@@ -167,6 +167,12 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   return RemoteMemory{reinterpret_cast<std::uint64_t>(found->second->data() + ref.offset), 0};
 }
 
+std::shared_ptr<os::Mapping> ShmChannel::mapping_of(std::uint32_t chunk) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = chunks_.find(chunk);
+  return found == chunks_.end() ? nullptr : found->second;
+}
+
 void ShmChannel::notify() noexcept {
   if (ring_needs_fence_)
     full_barrier();

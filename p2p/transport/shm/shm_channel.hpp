@@ -44,6 +44,9 @@ class ShmChannel final : public Channel {
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   bool export_region(std::uint32_t chunk) override;
   std::byte* map(RemoteMemory memory) noexcept override;
+  /// The mapping of a chunk of the peer's, for those that need it beyond this object; null: the
+  /// chunk is not known here. Any thread.
+  std::shared_ptr<os::Mapping> mapping_of(std::uint32_t chunk) noexcept;
 
   /// Whether the peer's process reaches into this one.
   void set_peer_reaches(bool reaches) noexcept {

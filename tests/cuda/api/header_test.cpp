@@ -8,10 +8,11 @@
 
 #include "p2p/transport/cuda/api/driver.hpp"
 
-// CUDA 13 declares a newer form alone, and its driver has both.
-extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,
-                                              cuuint64_t* id, CUgraph* graph,
-                                              const CUgraphNode** nodes, std::size_t* count);
+#if CUDA_VERSION >= 13000
+// The driver has it still, and the header gives it to the toolkit's own sources alone.
+extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t*,
+                                                      CUgraph*, const CUgraphNode**, size_t*);
+#endif
 
 namespace weft::p2p::cuda {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "p2p/transport/cuda/kernels/meet_kernel.hpp"
 #include "p2p/transport/cuda/kernels/reduce_kernel.hpp"
 #include "tests/cuda/driver/machine.hpp"
 #include "tests/cuda/driver/memory.hpp"
@@ -10,6 +11,12 @@ namespace weft::stand_in {
 namespace {
 
 using namespace p2p::cuda::kernels;
+
+/// Whether the GPU reaches a word in host memory.
+bool reach_word(const std::uint32_t* word, Device device) {
+  return reach_memory(reinterpret_cast<DevicePointer>(word), sizeof *word, device, Reach::read)
+      .pinned;
+}
 
 /// The launch with addresses that the processor reaches; false: the GPU does not reach all.
 bool reach_all(ReduceParameters& launch, std::size_t element, Device device) {
@@ -23,6 +30,14 @@ bool reach_all(ReduceParameters& launch, std::size_t element, Device device) {
     return is_there;
   };
   bool all = launch.source_count <= kMostSources && launch.target_count <= kMostSources;
+  if (launch.ended != nullptr) {
+    all = all && reach_word(launch.ended, device);
+    // Memory of a launch that does nothing may be gone.
+    if (all && load_word(launch.ended) != 0) {
+      launch.count = launch.head = launch.packs = 0;
+      return true;
+    }
+  }
   for (std::uint32_t i = 0; all && i < launch.source_count; ++i)
     all = reach(launch.sources[i], Reach::read);
   for (std::uint32_t i = 0; all && i < launch.target_count; ++i)
@@ -57,6 +72,24 @@ Twin twin() {
           }};
 }
 
+Twin meet_twin() {
+  return {.parameter_bytes = {sizeof(MeetParameters)}, .run = [](const Launch& launched) {
+            const auto launch = launched.parameter<MeetParameters>(0);
+            bool all = launch.count <= kMostPartners && launch.count <= launched.block.x;
+            {
+              const std::lock_guard lock(machine().mutex);
+              all = all && reach_word(launch.ended, launched.device);
+              const bool works = all && load_word(launch.ended) == 0;
+              for (std::uint32_t i = 0; all && works && i < launch.count; ++i)
+                all = launch.partners[i] == nullptr ||
+                      (reach_word(launch.own + i, launched.device) &&
+                       reach_word(launch.partners[i], launched.device));
+              if (!all) machine().complain("a kernel touches words that its GPU does not reach");
+            }
+            for (std::uint32_t i = 0; all && i < launch.count; ++i) meet(launch, i);
+          }};
+}
+
 }  // namespace
 
 const Twin* twin_of_weft(const std::string& kernel) {
@@ -65,6 +98,7 @@ const Twin* twin_of_weft(const std::string& kernel) {
   {"weft_reduce_" #dtype "_" #reduction, twin<Type, Op>()},
       WEFT_REDUCE_KERNELS(WEFT_TWIN)
 #undef WEFT_TWIN
+          {kMeetKernel, meet_twin()},
   };
   const auto found = all->find(kernel);
   return found == all->end() ? nullptr : &found->second;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cuda/world/default_stream.hpp"
 #include "tests/ranks/checks.hpp"
 #include "weft/collective.hpp"
 #include "weft/message.hpp"
@@ -114,6 +115,38 @@ void pass_on_otherwise(World& world, tests::Checks& checks, const std::string& w
   exchange.serve().or_throw();
 }
 
+/// Plans on a stream, where the GPUs reach each other; else the thread waits.
+void run_on_streams(World& world, tests::Checks& checks, const std::string& way) {
+  constexpr std::int64_t kPart = 10'000;
+  const auto size = static_cast<std::int64_t>(world.size());
+  const Tensor sum = world.allocate(DType::f32, {kPart}, Memory::gpu());
+  const Tensor all = world.allocate(DType::f32, {kPart * size}, Memory::gpu());
+  const tests::DefaultStream stream(sum.memory());
+  auto group = Collectives::open(world);
+  Plan add = group.plan(all_reduce(sum, Reduction::sum));
+  Plan gather = group.plan(all_gather(sum, all));
+  std::vector<float> values(kPart, 1);
+  world.copy(Tensor::wrap(values.data(), DType::f32, {kPart}), sum);
+  float wanted = 1;
+  for (Plan* plan : {&add, &gather}) {
+    plan->start(tests::DefaultStream::get()).or_throw();
+    checks.expect(stream.synchronize(), "the stream ends");
+    checks.expect((plan->outcome() != nullptr) == (way == "mapped"), "streams run the plans");
+  }
+  wanted *= static_cast<float>(size);
+  for (int step = 0; step < 5; ++step) {
+    add.start(tests::DefaultStream::get()).or_throw();
+    gather.start(tests::DefaultStream::get()).or_throw();
+    wanted *= static_cast<float>(size);
+  }
+  checks.expect(stream.synchronize(), "the stream ends");
+  group.run(barrier()).or_throw();
+  values.resize(static_cast<std::size_t>(kPart * size));
+  world.copy(all, Tensor::wrap(values.data(), DType::f32, all.shape()));
+  checks.expect(values == std::vector<float>(values.size(), wanted), "all have all sums");
+  checks.expect(way != "mapped" || (*add.outcome() == 0 && *gather.outcome() == 0), "all is well");
+}
+
 }  // namespace
 }  // namespace weft
 
@@ -131,5 +164,6 @@ int main(int argc, char** argv) {
     checks.expect(back == values, "the elements come back");
     pass_on(world, checks, argv[2], argv[3]);
     pass_on_otherwise(world, checks, argv[2]);
+    run_on_streams(world, checks, argv[2]);
   });
 }

@@ -3,6 +3,7 @@
 // gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
 // gpu_peer_dies member MS: rank 1 is killed that long after it has begun an all_reduce that both
 // ranks' GPUs carry out.
+// gpu_peer_dies stream MS: the same while the ranks' streams run it.
 #include <unistd.h>
 
 #include <chrono>
@@ -14,6 +15,7 @@
 
 #include "p2p/transport/cuda/api/load.hpp"
 #include "tests/cuda/driver/control.hpp"
+#include "tests/cuda/world/default_stream.hpp"
 #include "tests/ranks/checks.hpp"
 #include "weft/collective.hpp"
 
@@ -164,25 +166,33 @@ void replay_puts(World& world, tests::Checks& checks, bool dies) {
   checks.expect(holds(world, tensor, 1), "the GPU still works");
 }
 
-void combine(World& world, tests::Checks& checks, std::chrono::milliseconds lives) {
+void combine(World& world, tests::Checks& checks, std::chrono::milliseconds lives, bool by_stream) {
   auto group = Collectives::open(world);
   const Tensor tensor = filled(world, 2);
+  const tests::DefaultStream stream(tensor.memory());
   Plan plan = group.plan(all_reduce(tensor, Reduction::max));
-  for (int i = 0; i < 3; ++i) plan.run().or_throw();
+  const auto run = [&] {
+    if (!by_stream) return plan.run();
+    Status status = plan.start(tests::DefaultStream::get());
+    checks.expect(stream.synchronize(), "the stream ends");
+    return status;
+  };
+  for (int i = 0; i < 3; ++i) run().or_throw();
   checks.expect(group.staged_bytes() == 0, "the GPUs carry the calls out");
   if (world.rank() == 1) {
     std::thread killer([lives] {
       std::this_thread::sleep_for(lives);
       die();
     });
-    for (;;) plan.run().or_throw();
+    for (;;) run().or_throw();
   }
   const auto begin = std::chrono::steady_clock::now();
   Status end;
-  for (int i = 0; i < 1000 && end.ok(); ++i) end = plan.run();
+  for (int i = 0; i < 1000 && end.ok(); ++i) end = run();
   checks.expect(end.code() == Code::peer_failed && end.detail().peer == 1, "plan: " + end.text());
   checks.expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10),
                 "the survivor ends in time");
+  if (by_stream) checks.expect(*plan.outcome() != 0, "the GPU is told");
   group.settle().or_throw();
   checks.expect(holds(world, tensor, 2), "the GPU still works");
   const Tensor next = filled(world, 3);
@@ -198,8 +208,8 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string victim = argv[1];
   return tests::run_as_survivor([&](World& world, tests::Checks& checks) {
-    if (victim == "member")
-      combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])));
+    if (victim == "member" || victim == "stream")
+      combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])), victim == "stream");
     else if (victim.starts_with("replaying"))
       world.rank() == 0 ? replay_waits(world, checks, victim == "replaying_owner")
                         : replay_puts(world, checks, victim == "replaying_writer");

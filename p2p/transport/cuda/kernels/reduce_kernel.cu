@@ -1,4 +1,5 @@
 // The kernels, for nvcc.
+#include "p2p/transport/cuda/kernels/meet_kernel.hpp"
 #include "p2p/transport/cuda/kernels/reduce_kernel.hpp"
 
 namespace weft::p2p::cuda::kernels {
@@ -11,5 +12,10 @@ namespace weft::p2p::cuda::kernels {
   }
 WEFT_REDUCE_KERNELS(WEFT_REDUCE_KERNEL)
 #undef WEFT_REDUCE_KERNEL
+
+extern "C" __global__ void __launch_bounds__(64)
+    weft_meet(const __grid_constant__ MeetParameters launch) {
+  meet(launch, threadIdx.x);
+}
 
 }  // namespace weft::p2p::cuda::kernels

@@ -33,7 +33,21 @@ struct ReduceParameters {
   std::uint64_t count;  ///< all elements
   double scale;         ///< means of floats: for each element, before the sum
   double divisor;       ///< of that sum
+  /// A word in host memory that the GPU reads: unless it is 0, the launch does nothing. Null: there
+  /// is none.
+  const std::uint32_t* ended;
 };
+
+/// A word that the processor or another GPU writes; what was written before it is seen too.
+WEFT_ON_BOTH std::uint32_t load_word(const std::uint32_t* word) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+#else
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+#endif
+}
 
 struct alignas(kPack) Pack {
   std::uint64_t words[2];
@@ -288,6 +302,7 @@ WEFT_ON_BOTH void reduce_at(const ReduceParameters& launch, std::uint64_t elemen
 template <class Type, class Op>
 WEFT_ON_BOTH void reduce(const ReduceParameters& launch, std::uint64_t thread,
                          std::uint64_t threads) {
+  if (launch.ended != nullptr && load_word(launch.ended) != 0) return;
   constexpr unsigned kLanes = kPack / sizeof(typename Type::Stored);
   for (std::uint64_t pack = thread; pack < launch.packs; pack += threads)
     reduce_at<Type, Op, kLanes>(launch, launch.head + pack * kLanes);
