@@ -140,8 +140,8 @@ void StreamMeeting::retain(const char* operation, StreamHandle stream) {
   const auto forget = [](void* meeting) {
     static_cast<StreamMeeting*>(meeting)->graphs_.fetch_sub(1);
   };
-  gpu_->check(driver.create_user_object(&object, this, forget, 1, kNoDestructorSync),
-              operation, "cuUserObjectCreate");
+  gpu_->check(driver.create_user_object(&object, this, forget, 1, kNoDestructorSync), operation,
+              "cuUserObjectCreate");
   graphs_.fetch_add(1);
   const DriverStatus kept = driver.retain_user_object(graph, object, 1, kMoveUserObject);
   if (kept != DriverStatus::success) (void)driver.release_user_object(object, 1);
