@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 # The ABI generation: the number in libweft.so.N, in the symbols' version WEFT_N (weft.map) and in the
 # Debian package's name. It is raised when existing programs must be linked again, and is independent of
 # the project's version.
-set(WEFT_ABI 3)
+set(WEFT_ABI 4)
 
 get_property(weft_rooms GLOBAL PROPERTY WEFT_LIBRARY_ROOMS)
 

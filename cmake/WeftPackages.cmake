@@ -1,5 +1,5 @@
-# Debian packages, made by CPack: libweft3 (the library), libweft-dev (headers and build files), weft-tools,
-# weft-topo, the same two of weft::operators, libweft-operators3 and libweft-operators-dev, and python3-weft. `./dev package`
+# Debian packages, made by CPack: libweft4 (the library), libweft-dev (headers and build files), weft-tools,
+# weft-topo, the same two of weft::operators, libweft-operators4 and libweft-operators-dev, and python3-weft. `./dev package`
 # configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of its install component: runtime, dev,
 # tools, topo, operators, operators_dev or python.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")

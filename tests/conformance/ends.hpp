@@ -15,10 +15,9 @@ namespace weft::conformance {
 
 /// Chosen by the runner, the same on every rank.
 struct Ends {
-  /// Of slots and published slots, of what is received, and of the results of collectives.
+  /// Slots and published slots, tensors that are received, and results of collectives.
   Memory owner = Memory::host();
-  /// Of what is put or sent, of what is read from published slots, and of the inputs of
-  /// collectives.
+  /// Tensors that are put or sent, those that versions are got into, and inputs of collectives.
   Memory other = Memory::host();
 };
 

@@ -163,17 +163,17 @@ inside 'weft-topo && weft-topo --json >/dev/null' || fail "weft-topo does not ru
 # The doctor ends with 1 or 3 for what it finds.
 inside 'weft-topo doctor || [ $? -ne 2 ]' || fail "weft-topo doctor does not run"
 ! inside 'dpkg-query -W' | grep -E 'libweft|ibverbs|pmix' || fail "weft-topo brought the packages above"
-apt_install '/packages/libweft3_*.deb'
-! inside 'ldd /usr/lib/*/libweft.so.3' | grep 'not found' || fail "libweft3 did not bring the libraries above"
+apt_install '/packages/libweft4_*.deb'
+! inside 'ldd /usr/lib/*/libweft.so.4' | grep 'not found' || fail "libweft4 did not bring the libraries above"
 apt_install '/packages/weft-tools_*.deb'
 inside 'weft-info >/root/info && head -n 6 /root/info && weft-info --json >/dev/null' || fail "weft-info does not run"
-inside 'ldconfig -p | grep -q "libweft\.so\.3 "' || fail "the loader does not know of libweft.so.3"
+inside 'ldconfig -p | grep -q "libweft\.so\.4 "' || fail "the loader does not know of libweft.so.4"
 ! inside 'dpkg-query -W' | grep -E -- '-dev(:|\b)' || fail "the library brought the -dev packages above"
 
 ! inside 'dpkg-query -W' | grep -E 'dnnl' || fail "the library and the tools brought the packages above"
-apt_install '/packages/libweft-operators3_*.deb'
-! inside 'ldd /usr/lib/*/libweft-operators.so.3' | grep 'not found' ||
-  fail "libweft-operators3 did not bring the libraries above"
+apt_install '/packages/libweft-operators4_*.deb'
+! inside 'ldd /usr/lib/*/libweft-operators.so.4' | grep 'not found' ||
+  fail "libweft-operators4 did not bring the libraries above"
 
 step "the -dev package and a compiler"
 apt_install '/packages/libweft-dev_*.deb /packages/libweft-operators-dev_*.deb g++ cmake make pkg-config openmpi-bin'
@@ -189,7 +189,7 @@ inside '
   done' || fail "the trainer does not build or run"
 
 step "nothing stays"
-inside 'dpkg --purge libweft-operators-dev libweft-operators3 libweft-dev weft-tools weft-topo libweft3 >/dev/null'
+inside 'dpkg --purge libweft-operators-dev libweft-operators4 libweft-dev weft-tools weft-topo libweft4 >/dev/null'
 # apt's and dpkg's own records of what was once there aside.
 remains=$(cd "$root" && find etc lib usr var -name '*weft*' ! -path 'var/log/*' ! -path 'var/cache/apt/*')
 [[ -z $remains ]] || fail "after the removal there are still: $remains"

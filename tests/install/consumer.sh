@@ -69,7 +69,7 @@ done < <(find "$prefix/include" -name '*.hpp')
 # Runs a program as two ranks, or alone where no launcher is installed.
 run_ranks() {
   local program=$1
-  ldd "$program" | grep -F "libweft.so.3 => $prefix/" ||
+  ldd "$program" | grep -F "libweft.so.4 => $prefix/" ||
     fail "$program does not load $prefix's library: $(ldd "$program" | grep weft)"
   ((${#mpirun[@]})) || return 0
   "${mpirun[@]}" -n 2 "$program" || fail "$program failed as two ranks"

@@ -22,7 +22,7 @@ complain() {
 "$source/dev" package "$scratch"
 version=$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")
 machine=$(dpkg --print-architecture) triplet=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-packages=(libweft3 libweft-dev weft-tools weft-topo libweft-operators3 libweft-operators-dev python3-weft)
+packages=(libweft4 libweft-dev weft-tools weft-topo libweft-operators4 libweft-operators-dev python3-weft)
 
 for package in "${packages[@]}"; do
   deb=$scratch/${package}_${version}_$machine.deb tree=$scratch/$package
@@ -55,42 +55,42 @@ has() { # has PACKAGE FIELD PATTERN
     complain "$1: $2 is not $3, but: $(dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2")"
 }
 for library in libc6 libexpat1 libfmt9 libhwloc15 libhwy1 libsodium23 libspdlog1 libstdc++6 libxxhash0; do
-  has libweft3 Depends "(^|, )${library//+/\\+}"
+  has libweft4 Depends "(^|, )${library//+/\\+}"
 done
-has libweft3 Recommends '^libpmix2, libibverbs1, librdmacm1, ibverbs-providers$'
-has libweft-dev Depends "^libweft3 \(= $version\)\$"
-for library in "libdnnl2 \(>= 2.6\)" libfmt9 libgomp1 "libweft3 \(= $version\)"; do
-  has libweft-operators3 Depends "(^|, )$library"
+has libweft4 Recommends '^libpmix2, libibverbs1, librdmacm1, ibverbs-providers$'
+has libweft-dev Depends "^libweft4 \(= $version\)\$"
+for library in "libdnnl2 \(>= 2.6\)" libfmt9 libgomp1 "libweft4 \(= $version\)"; do
+  has libweft-operators4 Depends "(^|, )$library"
 done
-! dpkg-deb -f "$scratch/libweft3_${version}_$machine.deb" Depends | grep -E 'dnnl|gomp' ||
-  complain "libweft3 needs the packages above"
-has libweft-operators-dev Depends "^libweft-operators3 \(= $version\), libweft-dev \(= $version\)\$"
-has weft-tools Depends "(^|, )libweft3 \(= $version\)"
+! dpkg-deb -f "$scratch/libweft4_${version}_$machine.deb" Depends | grep -E 'dnnl|gomp' ||
+  complain "libweft4 needs the packages above"
+has libweft-operators-dev Depends "^libweft-operators4 \(= $version\), libweft-dev \(= $version\)\$"
+has weft-tools Depends "(^|, )libweft4 \(= $version\)"
 ! dpkg-deb -f "$scratch/weft-topo_${version}_$machine.deb" Depends | grep -E "weft|ibverbs|cuda|pmix" ||
   complain "weft-topo needs the packages above"
 has weft-tools Recommends '^openmpi-bin$'
-for library in "libweft3 \(= $version\)" python3-cffi-backend python3-numpy; do
+for library in "libweft4 \(= $version\)" python3-cffi-backend python3-numpy; do
   has python3-weft Depends "(^|, )$library"
 done
 
 [[ -x $scratch/python3-weft/DEBIAN/prerm ]] || complain "python3-weft would leave what Python has compiled"
 
 libraries=usr/lib/$triplet
-[[ -f $scratch/libweft3/$libraries/libweft.so.3 ]] || complain "libweft3: no $libraries/libweft.so.3"
-[[ $(readlink "$scratch/libweft-dev/$libraries/libweft.so") == libweft.so.3 ]] ||
-  complain "libweft-dev: $libraries/libweft.so does not lead to libweft.so.3"
-[[ $(cat "$scratch/libweft3/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
-  complain "libweft3 does not tell the loader"
-[[ $(cat "$scratch/libweft3/DEBIAN/shlibs") == "libweft 3 libweft3 (>= $version)" ]] ||
-  complain "libweft3: shlibs are $(cat "$scratch/libweft3/DEBIAN/shlibs")"
-operators=libweft-operators3/$libraries/libweft-operators.so.3
-[[ $(readlink "$scratch/libweft-operators-dev/$libraries/libweft-operators.so") == libweft-operators.so.3 ]] ||
-  complain "libweft-operators-dev: $libraries/libweft-operators.so does not lead to libweft-operators.so.3"
-[[ $(cat "$scratch/libweft-operators3/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
-  complain "libweft-operators3 does not tell the loader"
-[[ $(cat "$scratch/libweft-operators3/DEBIAN/shlibs") == "libweft-operators 3 libweft-operators3 (>= $version)" ]] ||
-  complain "libweft-operators3: shlibs are $(cat "$scratch/libweft-operators3/DEBIAN/shlibs")"
-for binary in libweft3/$libraries/libweft.so.3 $operators weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo python3-weft/usr/lib/python3/dist-packages/weft/_native.abi3.so; do
+[[ -f $scratch/libweft4/$libraries/libweft.so.4 ]] || complain "libweft4: no $libraries/libweft.so.4"
+[[ $(readlink "$scratch/libweft-dev/$libraries/libweft.so") == libweft.so.4 ]] ||
+  complain "libweft-dev: $libraries/libweft.so does not lead to libweft.so.4"
+[[ $(cat "$scratch/libweft4/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
+  complain "libweft4 does not tell the loader"
+[[ $(cat "$scratch/libweft4/DEBIAN/shlibs") == "libweft 4 libweft4 (>= $version)" ]] ||
+  complain "libweft4: shlibs are $(cat "$scratch/libweft4/DEBIAN/shlibs")"
+operators=libweft-operators4/$libraries/libweft-operators.so.4
+[[ $(readlink "$scratch/libweft-operators-dev/$libraries/libweft-operators.so") == libweft-operators.so.4 ]] ||
+  complain "libweft-operators-dev: $libraries/libweft-operators.so does not lead to libweft-operators.so.4"
+[[ $(cat "$scratch/libweft-operators4/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
+  complain "libweft-operators4 does not tell the loader"
+[[ $(cat "$scratch/libweft-operators4/DEBIAN/shlibs") == "libweft-operators 4 libweft-operators4 (>= $version)" ]] ||
+  complain "libweft-operators4: shlibs are $(cat "$scratch/libweft-operators4/DEBIAN/shlibs")"
+for binary in libweft4/$libraries/libweft.so.4 $operators weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo python3-weft/usr/lib/python3/dist-packages/weft/_native.abi3.so; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done

@@ -67,7 +67,7 @@ def functions_are_used():
 
 def an_older_libweft_is_refused():
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([CC, "-shared", "-Wl,-soname,libweft.so.3", "-o", f"{folder}/libweft.so.3", "-x", "c", "/dev/null"],
+        subprocess.run([CC, "-shared", "-Wl,-soname,libweft.so.4", "-o", f"{folder}/libweft.so.4", "-x", "c", "/dev/null"],
                        check=True)
         ended = subprocess.run([sys.executable, "-c", "import weft"], capture_output=True, text=True,
                                env={**os.environ, "LD_LIBRARY_PATH": folder})
