@@ -16,6 +16,7 @@ namespace weft::detail {
 using p2p::Newest;
 using p2p::PublishedWords;
 using p2p::StreamGet;
+using p2p::cuda::Pinning;
 using p2p::cuda::UserStream;
 using Stage = StreamGet::Stage;
 
@@ -125,9 +126,14 @@ void VersionReader::prepare_stream_get(const UserStream& user, const Tensor& int
   }
   std::string why_not;
   get.by_nic = owner_.channel->reaches_gpu(into, &why_not);
-  get.is_mapped = !get.by_nic && map_versions(into.memory());
+  Pinning pinning = get.by_nic ? Pinning::refused : map_versions(into.memory());
+  if (pinning == Pinning::not_now) {
+    p2p::wait_for_streams(local_, "get", until);
+    pinning = map_versions(into.memory());
+  }
+  get.is_mapped = pinning == Pinning::pinned;
   if (!get.by_nic && !get.is_mapped) {
-    if (Status status = staging_verdict(why_not); !status.ok()) throw Error(status);
+    if (Status status = staging_verdict(why_not, pinning); !status.ok()) throw Error(status);
     if (!get.block) {
       p2p::wait_for_streams(local_, "get", until);
       get.block = std::make_shared<const p2p::OwnedBlock>(local_.staging, bytes_);
