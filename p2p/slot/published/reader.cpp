@@ -291,12 +291,15 @@ void VersionReader::drop_held(std::size_t index) noexcept {
   const Newest version = held_[index].version;
   held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
   if (pins()) unpin(version.buffer);
-  if (credits_ && reader_words_ && spec_.flow != Flow::credits) {
-    std::uint64_t all = seen_;
-    for (const Held& held : held_) all = std::min(all, held.version.version - 1);
-    reader_words_.released().store(all, std::memory_order_release);
-  }
+  tell_released();
   gate_.leave();
 }
 
 }  // namespace weft::detail
+void VersionReader::tell_released() noexcept {
+  if (!credits_ || !reader_words_ || spec_.flow == Flow::credits) return;
+  std::uint64_t all = seen_;
+  for (const Held& held : held_) all = std::min(all, held.version.version - 1);
+  reader_words_.released().store(all, std::memory_order_release);
+}
+

@@ -143,6 +143,8 @@ class VersionReader final : public RemoteEnd {
                            Deadline deadline) noexcept;
   Result<p2p::Newest> hold_newest(const char* operation, Deadline until) noexcept;
   void drop_held(std::size_t index) noexcept;
+  /// Up to which version the owner of a synchronous slot may overwrite, where it asks.
+  void tell_released() noexcept;
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const noexcept;
   void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
 

@@ -129,10 +129,10 @@ Status VersionReader::get_mapped(const Tensor& into, Deadline deadline) noexcept
       local_, [&] { return get.copy->poll(); }, until,
       [&] { return about(stats::Operation::view, get.mapped.version); });
   if (!outcome) return not_copied(get.mapped.version, into);
-  const p2p::Newest version = get.mapped;
+  // It is read before it is let go of: a synchronous slot's owner asks for that.
+  if (outcome->ok()) count_reading(get.mapped, bytes_);
   drop_mapped();
   if (!outcome->ok()) return get_failure(*outcome);
-  count_reading(version, bytes_);
   count_mapped();
   return {};
 }

@@ -232,6 +232,7 @@ void VersionReader::let_stream_go_on() noexcept {
     gate_.leave();
   }
   get.is_over = true;
+    tell_released();
   get.wait.end();
 }
 
@@ -379,25 +380,6 @@ void VersionReader::finish_stream_get() noexcept {
   else
     count_staged();
   let_stream_go_on();
-}
-
-void VersionReader::drop_stream_get() noexcept {
-  StreamGet& get = stream_get_;
-  const std::lock_guard lock(get.mutex);
-  if (!get.is_open.load(std::memory_order_relaxed)) return;
-  if (!get.is_over)
-    fail_stream_get(
-        failure(Code::closed, "get", "this end was closed before the version came", ""));
-  if (std::exchange(get.is_reading, false)) {
-    get.reading->get.gpu_flushes = nullptr;  // nothing will see it
-    get.reading->tensor = get.into;
-    get.reading->memory = get.block;
-    local_.strays.keep(std::move(get.reading), id_);
-  }
-  get.copy.reset();
-  get.after = nullptr;
-  get.into = {};
-  get.is_open.store(false, std::memory_order_release);
 }
 
 }  // namespace weft::detail
