@@ -43,9 +43,12 @@ Status VersionReader::end_stream_get(const char* operation, Deadline until) noex
     const std::lock_guard lock(stream_get_.mutex);
     return stream_get_.is_settled();
   };
+  const auto awaited_here = [this] {
+    const std::lock_guard lock(stream_get_.mutex);  // the get that is waited for moves `seen_`
+    return about(stats::Operation::view, seen_ + 1);
+  };
   if (local_.waiter.wait(
-          is_settled, [] { return false; }, until,
-          [this] { return about(stats::Operation::view, seen_ + 1); }) != p2p::WaitEnd::ready)
+          is_settled, [] { return false; }, until, awaited_here) != p2p::WaitEnd::ready)
     return failure(Code::timeout, operation, "a stream still waits for an earlier get",
                    "the same call again goes on");
   const std::lock_guard lock(stream_get_.mutex);
@@ -229,10 +232,10 @@ void VersionReader::let_stream_go_on() noexcept {
   StreamGet& get = stream_get_;
   if (std::exchange(get.is_held, false)) {
     if (pins()) unpin(get.version.buffer);
+    tell_released();
     gate_.leave();
   }
   get.is_over = true;
-    tell_released();
   get.wait.end();
 }
 
