@@ -54,6 +54,8 @@ class Publisher final : public ExposedSlot {
   }
   /// The tensor that the application fills. Requires `filling_`.
   const Tensor& to_fill() const noexcept { return gpu_ ? gpu_->tensor : tensors_[*filling_]; }
+  /// Begins to copy the version to the buffer. Throws Error.
+  void begin_copy();
   /// Copies the version from the GPU to the buffer that readers see.
   Status bring_from_gpu(Deadline deadline) noexcept;
   /// Whether versions are copied to where readers see them.
@@ -104,6 +106,7 @@ class Publisher final : public ExposedSlot {
     Tensor tensor;                              ///< that versions are filled in
     std::optional<p2p::cuda::DeviceCopy> copy;  ///< of the version, under way
     bool copies_go_on = false;                  ///< perhaps, of those that count no more
+    std::shared_ptr<p2p::cuda::Gpu> behind{};   ///< likewise on the slot's own stream; null: none
   };
   std::unique_ptr<OnGpu> gpu_;  ///< null: versions are filled where readers see them
   std::atomic<Attachment*> readers_{nullptr};

@@ -77,7 +77,6 @@ Status Publisher::publish_on_thread(const UserStream& user, Deadline until) {
 
 void Publisher::publish_behind(const UserStream& user, Deadline until) {
   StreamPublishes::Version version{.buffer = *filling_, .until = until};
-  Status ordered;
   if (is_copied()) {
     const StreamPoint point(user, "publish", streams_.own);
     if (gpu_->copy || gpu_->copies_go_on) {
@@ -88,12 +87,13 @@ void Publisher::publish_behind(const UserStream& user, Deadline until) {
       gpu_->copy.reset();
       gpu_->copies_go_on = false;
     }
+    // If a call fails, its copy goes on perhaps: later ones to the buffer begin behind it.
+    gpu_->behind = user.gpu;
     version.copy = local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_,
                                       *filling_ * stride_, 0, &point);
     const p2p::cuda::Gpu::Current current(*user.gpu);
-    ordered = version.copy->hold_up(user.handle);
-    // Its copy goes on, and keeps the buffer; what it copies may be overwritten meanwhile.
-    version.is_late = !ordered.ok();
+    version.copy->hold_up(user.handle).or_throw();
+    gpu_->behind = nullptr;
   } else {
     version.after = std::make_unique<StreamPoint>(user, "publish", nullptr);
   }
@@ -106,7 +106,6 @@ void Publisher::publish_behind(const UserStream& user, Deadline until) {
       local_.want_service();
     }
   }
-  ordered.or_throw();
 }
 
 bool Publisher::await_streams(Deadline until, bool and_next) noexcept {
