@@ -35,6 +35,7 @@ Mapping Mapping::of_file(const Fd& file, std::size_t bytes, int protection) {
   if (::madvise(mapping.data(), bytes, MADV_DONTFORK) != 0)
     throw_system_error("madvise", "MADV_DONTFORK");
   mapping.only_in_ = ::getpid();
+  mapping.is_writable_ = (protection & PROT_WRITE) != 0;
   return mapping;
 }
 

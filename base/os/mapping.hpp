@@ -22,7 +22,8 @@ class Mapping {
   Mapping(Mapping&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         bytes_(std::exchange(other.bytes_, 0)),
-        only_in_(other.only_in_) {}
+        only_in_(other.only_in_),
+        is_writable_(other.is_writable_) {}
   Mapping& operator=(Mapping&& other) noexcept {
     Mapping(std::move(other)).swap(*this);
     return *this;
@@ -39,11 +40,14 @@ class Mapping {
 
   std::byte* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  /// False: a store is a fault.
+  bool is_writable() const noexcept { return is_writable_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
   void swap(Mapping& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     std::swap(only_in_, other.only_in_);
+    std::swap(is_writable_, other.is_writable_);
   }
 
  private:
@@ -52,6 +56,7 @@ class Mapping {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   pid_t only_in_ = 0;  ///< the process in which it is mapped; 0: in its forks too
+  bool is_writable_ = true;
 };
 
 }  // namespace weft::os

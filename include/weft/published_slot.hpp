@@ -67,16 +67,18 @@ class WEFT_API PublishedSlot {
   Status publish(Deadline deadline = {}) noexcept;
   /// Makes visible what the buffer holds when the work that is on the stream is done; returns at
   /// once. On a GPU the version is copied then, and work that is put on the stream later begins
-  /// behind the copy, so it may write the tensor. Work of other streams must be ordered behind
-  /// this one, and a thread may write the tensor once the version is visible. In host memory the
-  /// buffer is the readers' from then on. next() gives the next version's tensor meanwhile, as far
-  /// as there are buffers; versions become visible in the order of the calls, also those that
+  /// behind the copy, so it may write the tensor. Work of other streams must be ordered behind this
+  /// one, and a thread may write the tensor once the version is visible. In host memory the buffer
+  /// is the readers' from then on. next() gives the next version's tensor meanwhile, as far as
+  /// there are buffers; versions become visible in the order of the calls, also those that
   /// publish() makes so without a stream, which waits for all before. A version whose stream has
   /// not come by at the deadline, or whose copy fails, is never visible, and the next call of this
-  /// end returns why. A slot that is closed before publishes it no more. Errors of the call itself:
-  /// those of publish(), bad_argument (no such stream, one of another GPU, one that captures a
-  /// graph). Where the driver pins no memory the call waits for the stream. Stream() is no stream:
-  /// as the first.
+  /// end returns why; it keeps its buffer until its stream has come by, and holds up no others. The
+  /// first call with a stream pins memory, and waits for that until no stream of this rank waits
+  /// (else timeout): make it before streams wait for other ranks. A slot that is closed before
+  /// publishes no more. Errors of the call itself: those of publish(), bad_argument (no such
+  /// stream, one of another GPU, one that captures a graph). Where the driver pins no memory the
+  /// call waits for the stream. Stream() is no stream: as the first.
   Status publish(Stream stream, Deadline deadline = {}) noexcept;
   /// Number of ranks that are attached now.
   int readers() const noexcept;
@@ -122,21 +124,25 @@ class WEFT_API PublishedReader {
   /// read that is late goes on for the next get() into the same tensor. Else the version comes by
   /// way of host memory, counted as staged (unreachable with WEFT_REQUIRE=gdr): system if the GPU's
   /// driver fails; after that, or after a timeout while the GPU copies, the version counts as not
-  /// seen.
+  /// seen. Within a host a GPU copies from the owner's memory: after a timeout while it does, the
+  /// version is held as by a view, until the next view() or get(), which goes on with the copy if
+  /// it is for the same tensor.
   Status get(const Tensor& into, Deadline deadline = {}) noexcept;
   /// The same for the given runs of elements only, each with its own target: one operation.
   /// bad_argument if a run leaves the slot, or has elements and no target.
   Status get(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;
-  /// The stream gets in place of the thread: returns at once. The version is got once the stream
-  /// has come to the get, so that work which was put on the stream before may use the tensor, and
-  /// what is put on the stream later begins when the version is there. For tensors on a GPU; for
-  /// one in host memory the thread waits. If no version comes, the stream goes on all the same,
-  /// outcome() says so to the GPU, the next call of this end returns why, and the version counts as
-  /// not seen; until a view() or get() has waited for that, or this end is destroyed, a NIC or a
-  /// copy may still write the tensor. One get at a time: another one, and each call of the thread's
-  /// that reads, waits for it first. Give one stream, or order those that you give. Errors of the
-  /// call itself: those of get(), bad_argument (no such stream, one of another GPU, one that
-  /// captures a graph). Stream() is no stream: as the first.
+  /// The stream gets in place of the thread: returns at once. The first such get of this end, and
+  /// the first into a tensor of another chunk, pin memory, and wait for that until no stream of
+  /// this rank waits (else timeout): make them before streams wait for other ranks. The version is
+  /// got once the stream has come to the get, so that work which was put on the stream before may
+  /// use the tensor, and what is put on the stream later begins when the version is there. For
+  /// tensors on a GPU; for one in host memory the thread waits. If no version comes, the stream
+  /// goes on all the same, outcome() says so to the GPU, the next call of this end returns why, and
+  /// the version counts as not seen; until a view() or get() has waited for that, or this end is
+  /// destroyed, a NIC or a copy may still write the tensor. One get at a time: another one, and
+  /// each call of the thread's that reads, waits for it first. Give one stream, or order those that
+  /// you give. Errors of the call itself: those of get(), bad_argument (no such stream, one of
+  /// another GPU, one that captures a graph). Stream() is no stream: as the first.
   Status get(const Tensor& into, Stream stream, Deadline deadline = {}) noexcept;
   /// The word that tells, behind the stream's wait, how the latest get() with a stream has ended:
   /// 0, or the number of a Code. In host memory that all of the process's GPUs reach. For work that

@@ -101,8 +101,8 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
                                                 Access access) {
   const FileId identity = identify(fd);
   const std::lock_guard lock(mutex_);
-  // Read-only mappings are not kept: a peer that names the same memory as writable would otherwise
-  // make this process write through one.
+  // Read-only mappings are not given again: a peer that names the same memory as writable would
+  // otherwise make this process write through one.
   if (const auto known = mappings_.find(identity); known != mappings_.end())
     if (auto mapping = known->second.lock(); mapping && mapping->bytes() >= bytes) return mapping;
   struct stat about {};
@@ -116,18 +116,26 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
                                                    about.st_size, bytes)});
   auto mapping = std::make_shared<os::Mapping>(
       access == Access::read ? os::Mapping::readable(fd, bytes) : os::Mapping::shared(fd, bytes));
-  if (access == Access::write) mappings_[identity] = mapping;
+  if (access == Access::write) {
+    mappings_[identity] = mapping;
+  } else {
+    std::erase_if(readable_, [](const auto& known) { return known.expired(); });
+    readable_.push_back(mapping);
+  }
   return mapping;
 }
 
 std::shared_ptr<const os::Mapping> SegmentMapper::find(const std::byte* data, std::size_t bytes) {
+  const auto holds = [&](const os::Mapping& mapping) {
+    return data >= mapping.data() &&
+           static_cast<std::size_t>(data - mapping.data()) <= mapping.bytes() &&
+           bytes <= mapping.bytes() - static_cast<std::size_t>(data - mapping.data());
+  };
   const std::lock_guard lock(mutex_);
   for (const auto& [file, known] : mappings_)
-    if (auto mapping = known.lock();
-        mapping && data >= mapping->data() &&
-        static_cast<std::size_t>(data - mapping->data()) <= mapping->bytes() &&
-        bytes <= mapping->bytes() - static_cast<std::size_t>(data - mapping->data()))
-      return mapping;
+    if (auto mapping = known.lock(); mapping && holds(*mapping)) return mapping;
+  for (const auto& known : readable_)
+    if (auto mapping = known.lock(); mapping && holds(*mapping)) return mapping;
   return nullptr;
 }
 

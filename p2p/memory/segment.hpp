@@ -58,7 +58,8 @@ class SegmentMapper {
   /// they are wrong. A rank of the creator's process gets the creator's own mapping, which is
   /// writable.
   std::shared_ptr<os::Mapping> map(const os::Fd& fd, std::size_t bytes, Access access);
-  /// The mapping of a segment that the range lies in; null: there is none.
+  /// The mapping of a segment that the range lies in, perhaps for reading only; null: there is
+  /// none.
   std::shared_ptr<const os::Mapping> find(const std::byte* data, std::size_t bytes);
   /// Detects forks of this process, in which no segment is mapped.
   const os::ForkMark& fork_mark() const noexcept { return fork_mark_; }
@@ -70,6 +71,7 @@ class SegmentMapper {
   const os::ForkMark fork_mark_;
   std::mutex mutex_;
   std::map<FileId, std::weak_ptr<os::Mapping>> mappings_;
+  std::vector<std::weak_ptr<os::Mapping>> readable_;  ///< for reading only: find() alone sees these
 };
 
 }  // namespace weft::p2p

@@ -153,7 +153,7 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
     return to_fill();
   }
   if (spec_.flow != Flow::credits) {
-    if (!await_streams(deadline.resolve(local_.waiter.default_timeout())))
+    if (!await_streams(deadline.resolve(local_.waiter.default_timeout()), true))
       return late_stream("next");
     return next_in_turn();
   }
@@ -164,11 +164,12 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
       },
       [this] { return !needs_.status().ok(); }, deadline,
       [this] {
-        const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
+        const p2p::Newest newest = this->newest();
+        const Attachment* attachment = pinning_reader((newest.buffer + 1) % spec_.depth);
         return stats::WaitAbout{.operation = stats::Operation::next,
                                 .peer = attachment == nullptr ? -1 : attachment->peer->rank,
                                 .slot = id_,
-                                .sequence = newest_.version + 1};
+                                .sequence = newest.version + 1};
       });
   if (end != WaitEnd::ready) return next_failure(end);
   if (streams_.is_used) [[unlikely]]
@@ -182,14 +183,14 @@ Status Publisher::next_failure(WaitEnd end) noexcept {
       detail.operation = "next";
       detail.slot = spec_.name;
     });
-  if (pinning_reader((newest_.buffer + 1) % spec_.depth) == nullptr &&
-      !await_streams(Deadline::at({})))
+  const p2p::Newest newest = this->newest();
+  const std::uint64_t oldest = (newest.buffer + 1) % spec_.depth;
+  if (pinning_reader(oldest) == nullptr && streams_.is_used && is_awaiting_streams())
     return late_stream("next");
-  return refuse(Code::timeout, [this] {
+  return refuse(Code::timeout, [&] {
     ErrorDetail detail;
-    const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
     const Attachment* attachment = pinning_reader(oldest);
-    local_.recorder.control(stats::Event::timeout, -1, id_, newest_.version + 1);
+    local_.recorder.control(stats::Event::timeout, -1, id_, newest.version + 1);
     detail.rank = local_.rank;
     detail.hint =
         "readers let a version go by destroying its Arrival; more depth allows more views";

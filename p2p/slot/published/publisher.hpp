@@ -47,8 +47,15 @@ class Publisher final : public ExposedSlot {
   bool take_any() noexcept;
   Result<Tensor> next_in_turn() noexcept;
   Status next_failure(p2p::WaitEnd end) noexcept;
+  /// For the application's thread while the progress thread may publish.
+  p2p::Newest newest() noexcept {
+    const auto lock = lock_streams();
+    return newest_;
+  }
   /// The tensor that the application fills. Requires `filling_`.
   const Tensor& to_fill() const noexcept { return gpu_ ? gpu_->tensor : tensors_[*filling_]; }
+  /// Begins to copy the version to the buffer. Throws Error.
+  void begin_copy();
   /// Copies the version from the GPU to the buffer that readers see.
   Status bring_from_gpu(Deadline deadline) noexcept;
   /// Whether versions are copied to where readers see them.
@@ -71,8 +78,14 @@ class Publisher final : public ExposedSlot {
   Status publish_on_thread(const p2p::cuda::UserStream& user, Deadline until);
   /// Owns nothing before streams are used. The application's thread.
   std::unique_lock<std::mutex> lock_streams() noexcept;
-  /// Waits until no version waits for a stream. False: at the deadline some did.
-  bool await_streams(Deadline until) noexcept;
+  /// Waits until no version that is still to be published waits for a stream. False: at the
+  /// deadline some did. `and_next`: also until the buffer of the next one in turn is not used.
+  bool await_streams(Deadline until, bool and_next = false) noexcept;
+  /// Whether a version's buffer is kept from the application by a stream.
+  bool is_awaiting_streams() noexcept {
+    const auto lock = lock_streams();
+    return !streams_.versions.empty();
+  }
   /// Why a version did not become visible, once.
   Status take_stream_failure() noexcept;
   Status late_stream(const char* operation) const noexcept;
@@ -93,6 +106,7 @@ class Publisher final : public ExposedSlot {
     Tensor tensor;                              ///< that versions are filled in
     std::optional<p2p::cuda::DeviceCopy> copy;  ///< of the version, under way
     bool copies_go_on = false;                  ///< perhaps, of those that count no more
+    std::shared_ptr<p2p::cuda::Gpu> behind{};   ///< likewise on the slot's own stream; null: none
   };
   std::unique_ptr<OnGpu> gpu_;  ///< null: versions are filled where readers see them
   std::atomic<Attachment*> readers_{nullptr};

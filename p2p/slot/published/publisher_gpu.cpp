@@ -8,15 +8,25 @@
 
 namespace weft::detail {
 
+void Publisher::begin_copy() {
+  std::optional<p2p::cuda::StreamPoint> former;
+  if (gpu_->behind) {
+    const p2p::cuda::Gpu::Current current(*gpu_->behind);
+    former.emplace(p2p::cuda::UserStream{gpu_->behind, streams_.own->of(gpu_->behind)}, "publish",
+                   streams_.own);
+  }
+  gpu_->copy = local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_,
+                                  *filling_ * stride_, 0, former ? &*former : nullptr);
+}
+
 Status Publisher::bring_from_gpu(Deadline deadline) noexcept {
   const auto named = [this](const Status& why) {
     return failure(why.code(), "publish", why.detail().message, why.detail().hint);
   };
   try {
-    if (!gpu_->copy)
-      gpu_->copy =
-          local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_, *filling_ * stride_);
+    if (!gpu_->copy) begin_copy();
   } catch (...) {
+    gpu_->copies_go_on = true;
     return named(caught_status());
   }
   const auto outcome = p2p::wait_for_device(
@@ -34,6 +44,7 @@ Status Publisher::bring_from_gpu(Deadline deadline) noexcept {
                    "publish again: the copy goes on");
   gpu_->copy.reset();
   if (!outcome->ok()) return named(*outcome);
+  gpu_->behind = nullptr;
   count_copy();
   return {};
 }

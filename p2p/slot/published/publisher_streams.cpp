@@ -77,7 +77,6 @@ Status Publisher::publish_on_thread(const UserStream& user, Deadline until) {
 
 void Publisher::publish_behind(const UserStream& user, Deadline until) {
   StreamPublishes::Version version{.buffer = *filling_, .until = until};
-  Status ordered;
   if (is_copied()) {
     const StreamPoint point(user, "publish", streams_.own);
     if (gpu_->copy || gpu_->copies_go_on) {
@@ -88,12 +87,13 @@ void Publisher::publish_behind(const UserStream& user, Deadline until) {
       gpu_->copy.reset();
       gpu_->copies_go_on = false;
     }
+    // If a call fails, its copy goes on perhaps: later ones to the buffer begin behind it.
+    gpu_->behind = user.gpu;
     version.copy = local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_,
                                       *filling_ * stride_, 0, &point);
     const p2p::cuda::Gpu::Current current(*user.gpu);
-    ordered = version.copy->hold_up(user.handle);
-    // Its copy goes on, and keeps the buffer; what it copies may be overwritten meanwhile.
-    version.is_late = !ordered.ok();
+    version.copy->hold_up(user.handle).or_throw();
+    gpu_->behind = nullptr;
   } else {
     version.after = std::make_unique<StreamPoint>(user, "publish", nullptr);
   }
@@ -106,14 +106,13 @@ void Publisher::publish_behind(const UserStream& user, Deadline until) {
       local_.want_service();
     }
   }
-  ordered.or_throw();
 }
 
-bool Publisher::await_streams(Deadline until) noexcept {
+bool Publisher::await_streams(Deadline until, bool and_next) noexcept {
   if (!streams_.is_used) return true;
-  const auto none_left = [this] {
+  const auto none_left = [this, and_next] {
     const std::lock_guard lock(streams_.mutex);
-    return streams_.versions.empty();
+    return !streams_.will_publish() && !(and_next && streams_.uses(newest_.version % spec_.depth));
   };
   return local_.waiter.wait(
              none_left, [] { return false; }, until,
@@ -132,25 +131,28 @@ bool Publisher::serve() noexcept {
   const std::lock_guard lock(streams_.mutex);
   auto& versions = streams_.versions;
   bool is_news = false;
-  while (!versions.empty()) {
-    StreamPublishes::Version& first = versions.front();
-    const auto outcome = first.poll();
-    if (!outcome) break;
-    if (!first.is_late && !outcome->ok()) streams_.fail(publish_failure(*outcome));
-    if (!first.is_late && outcome->ok()) {
-      if (first.copy) count_copy();
-      make_newest(first.buffer);
+  bool is_next = true;  // those before it are visible, or never will be
+  for (auto version = versions.begin(); version != versions.end();) {
+    const auto outcome = version->poll();
+    if (!outcome && !version->is_late && version->until.passed()) {
+      version->is_late = is_news = true;
+      streams_.fail(failure(Code::timeout, "publish",
+                            "a stream did not come in time to a version that was to be published: "
+                            "it never will be",
+                            "fill another one, with a longer deadline: WEFT_TIMEOUT"));
     }
-    versions.erase(versions.begin());
+    if (!outcome || (!is_next && !version->is_late && outcome->ok())) {
+      is_next = is_next && version->is_late;
+      ++version;
+      continue;
+    }
+    if (!version->is_late && !outcome->ok()) streams_.fail(publish_failure(*outcome));
+    if (!version->is_late && outcome->ok()) {
+      if (version->copy) count_copy();
+      make_newest(version->buffer);
+    }
+    version = versions.erase(version);
     is_news = true;
-  }
-  for (StreamPublishes::Version& version : versions) {
-    if (version.is_late || !version.until.passed()) continue;
-    version.is_late = is_news = true;
-    streams_.fail(failure(Code::timeout, "publish",
-                          "a stream did not come in time to a version that was to be published: it "
-                          "never will be",
-                          "fill another one, with a longer deadline: WEFT_TIMEOUT"));
   }
   if (is_news) local_.ring();  // a thread may wait for a buffer
   streams_.is_served = !versions.empty();

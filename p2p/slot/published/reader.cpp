@@ -198,6 +198,7 @@ Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Sh
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("view", until); !status.ok()) [[unlikely]]
     return status;
+  drop_mapped();
   const auto version = hold("view", runs, until);
   if (!version.ok()) return hinted_for(deadline, version.status());
   Held& held = held_.back();
@@ -269,6 +270,7 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("get", until); !status.ok()) [[unlikely]]
     return status;
+  drop_mapped();
   const auto version = hold("get", runs, until);
   if (!version.ok()) return hinted_for(deadline, version.status());
   const Status status = read(held_.back(), runs, into, until);
@@ -291,12 +293,15 @@ void VersionReader::drop_held(std::size_t index) noexcept {
   const Newest version = held_[index].version;
   held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
   if (pins()) unpin(version.buffer);
-  if (credits_ && reader_words_ && spec_.flow != Flow::credits) {
-    std::uint64_t all = seen_;
-    for (const Held& held : held_) all = std::min(all, held.version.version - 1);
-    reader_words_.released().store(all, std::memory_order_release);
-  }
+  tell_released();
   gate_.leave();
+}
+
+void VersionReader::tell_released() noexcept {
+  if (!credits_ || !reader_words_ || spec_.flow == Flow::credits) return;
+  std::uint64_t all = seen_;
+  for (const Held& held : held_) all = std::min(all, held.version.version - 1);
+  reader_words_.released().store(all, std::memory_order_release);
 }
 
 }  // namespace weft::detail

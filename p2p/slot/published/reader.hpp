@@ -71,7 +71,7 @@ class VersionReader final : public RemoteEnd {
   /// Reads a version into the staging memory unless that holds one that is newer than all seen.
   Status stage_version(Deadline until) noexcept;
   /// Whether GPUs can copy from the owner's buffers where they are mapped here. Throws Error.
-  bool map_versions(Memory gpu);
+  p2p::cuda::Pinning map_versions(Memory gpu);
   /// Begins that. Throws Error.
   p2p::cuda::DeviceCopy copy_mapped(p2p::Newest version, const Tensor& into);
   Status get_mapped(const Tensor& into, Deadline deadline) noexcept;
@@ -81,12 +81,14 @@ class VersionReader final : public RemoteEnd {
   void count_mapped() noexcept {
     row_.gpu_counters().device_copies.add(1);
     is_mapped_.store(true, std::memory_order_relaxed);
+    staged_because_.store(nullptr, std::memory_order_relaxed);  // streams waited then
   }
   Status not_copied(std::uint64_t version, const Tensor& into) const noexcept;
   /// Reads straight into the GPU's memory.
   Status get_by_nic(const Tensor& into, Deadline deadline) noexcept;
-  /// An error where versions may not be staged. `detail`: why the NIC does not reach the tensor.
-  Status staging_verdict(const std::string& detail) noexcept;
+  /// An error where versions may not be staged. `detail`: why the NIC does not reach the tensor;
+  /// `pinning`: why a GPU does not copy from where versions are mapped.
+  Status staging_verdict(const std::string& detail, p2p::cuda::Pinning pinning) noexcept;
   void count_staged() noexcept;
 
   // Behind streams: reader_streams.cpp. The application's thread.
@@ -141,6 +143,8 @@ class VersionReader final : public RemoteEnd {
                            Deadline deadline) noexcept;
   Result<p2p::Newest> hold_newest(const char* operation, Deadline until) noexcept;
   void drop_held(std::size_t index) noexcept;
+  /// Up to which version the owner of a synchronous slot may overwrite, where it asks.
+  void tell_released() noexcept;
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const noexcept;
   void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
 

@@ -11,6 +11,8 @@
 
 namespace weft::detail {
 
+using p2p::cuda::Pinning;
+
 Status VersionReader::check_gpu_target(const Tensor& into) const noexcept {
   if (local_.gpus == nullptr)
     return failure(Code::bad_argument, "get", "the tensor lies on a GPU, and this rank has none",
@@ -53,17 +55,17 @@ Status VersionReader::stage_version(Deadline until) noexcept {
   return {};
 }
 
-Status VersionReader::staging_verdict(const std::string& detail) noexcept {
-  if (why_staged_ == nullptr) {
-    why_staged_ = "the tensor lies on a GPU, and the path reaches host memory alone";
-    if (published_words_)
-      why_staged_ = "the driver of the tensor's GPU does not pin the owner's memory";
-    else if (!detail.empty())
-      why_staged_ = "the NIC does not reach the memory of the tensor's GPU";
-    if (!detail.empty())
-      local_.log->info(Subsystem::slot, "gets from slot \"{}\" of rank {} to a GPU: {}", spec_.name,
-                       owner_.rank, detail);
-  }
+Status VersionReader::staging_verdict(const std::string& detail, Pinning pinning) noexcept {
+  if (why_staged_ == nullptr && !detail.empty())
+    local_.log->info(Subsystem::slot, "gets from slot \"{}\" of rank {} to a GPU: {}", spec_.name,
+                     owner_.rank, detail);
+  why_staged_ = "the tensor lies on a GPU, and the path reaches host memory alone";
+  if (published_words_)
+    why_staged_ = pinning == Pinning::not_now
+                      ? "the owner's memory is not pinned yet, and a stream of this rank waits"
+                      : "the driver of the tensor's GPU does not pin the owner's memory";
+  else if (!detail.empty())
+    why_staged_ = "the NIC does not reach the memory of the tensor's GPU";
   if (!local_.require_gdr) return {};
   return failure(Code::unreachable, "get",
                  formatted("WEFT_REQUIRE=gdr: the version would be staged: {}{}{}", why_staged_,
@@ -77,13 +79,13 @@ void VersionReader::count_staged() noexcept {
   staged_because_.store(why_staged_, std::memory_order_relaxed);
 }
 
-bool VersionReader::map_versions(Memory gpu) {
-  if (!published_words_) return false;
+Pinning VersionReader::map_versions(Memory gpu) {
+  if (!published_words_) return Pinning::refused;
   const std::byte* const first = views_.front().data();
   const std::size_t bytes = stride_ * (spec_.depth - 1) + bytes_;
   if (!source_) {
     auto mapping = local_.mapper->find(first, bytes);
-    if (!mapping) return false;
+    if (!mapping) return Pinning::refused;
     const auto own = local_.published->locate(first, bytes);
     source_ = std::make_unique<p2p::cuda::MappedSource>(
         *local_.gpus, std::move(mapping), own ? local_.published : nullptr, own ? own->chunk : 0);
@@ -127,10 +129,10 @@ Status VersionReader::get_mapped(const Tensor& into, Deadline deadline) noexcept
       local_, [&] { return get.copy->poll(); }, until,
       [&] { return about(stats::Operation::view, get.mapped.version); });
   if (!outcome) return not_copied(get.mapped.version, into);
-  const p2p::Newest version = get.mapped;
+  // It is read before it is let go of: a synchronous slot's owner asks for that.
+  if (outcome->ok()) count_reading(get.mapped, bytes_);
   drop_mapped();
   if (!outcome->ok()) return get_failure(*outcome);
-  count_reading(version, bytes_);
   count_mapped();
   return {};
 }
@@ -159,13 +161,20 @@ Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept
   if (Status status = end_stream_get("get", until); !status.ok()) return status;
   std::string detail;
   if (owner_.channel->reaches_gpu(into, &detail)) return get_by_nic(into, deadline);
+  Pinning pinning{};
   try {
     if (!gpu_get_) gpu_get_ = std::make_unique<p2p::GpuGet>();
-    if (map_versions(into.memory())) return get_mapped(into, deadline);
+    pinning = map_versions(into.memory());
+    if (pinning == Pinning::not_now && local_.require_gdr) {
+      p2p::wait_for_streams(local_, "get", until);
+      pinning = map_versions(into.memory());
+    }
+    if (pinning == Pinning::pinned) return get_mapped(into, deadline);
   } catch (...) {
     return get_failure(caught_status());
   }
-  if (Status status = staging_verdict(detail); !status.ok()) return status;
+  if (Status status = staging_verdict(detail, pinning); !status.ok()) return status;
+  drop_mapped();
   if (Status status = stage_version(until); !status.ok()) return status;
   p2p::GpuGet& get = *gpu_get_;
   try {

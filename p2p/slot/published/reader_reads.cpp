@@ -239,6 +239,25 @@ Status VersionReader::end_interrupted(const char* operation, Deadline deadline) 
   return {};
 }
 
+void VersionReader::drop_stream_get() noexcept {
+  p2p::StreamGet& get = stream_get_;
+  const std::lock_guard lock(get.mutex);
+  if (!get.is_open.load(std::memory_order_relaxed)) return;
+  if (!get.is_over)
+    fail_stream_get(
+        failure(Code::closed, "get", "this end was closed before the version came", ""));
+  if (std::exchange(get.is_reading, false)) {
+    get.reading->get.gpu_flushes = nullptr;  // nothing will see it
+    get.reading->tensor = get.into;
+    get.reading->memory = get.block;
+    local_.strays.keep(std::move(get.reading), id_);
+  }
+  get.copy.reset();
+  get.after = nullptr;
+  get.into = {};
+  get.is_open.store(false, std::memory_order_release);
+}
+
 void VersionReader::drop_pending() noexcept {
   drop_stream_get();
   drop_mapped();

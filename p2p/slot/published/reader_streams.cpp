@@ -16,6 +16,7 @@ namespace weft::detail {
 using p2p::Newest;
 using p2p::PublishedWords;
 using p2p::StreamGet;
+using p2p::cuda::Pinning;
 using p2p::cuda::UserStream;
 using Stage = StreamGet::Stage;
 
@@ -42,9 +43,12 @@ Status VersionReader::end_stream_get(const char* operation, Deadline until) noex
     const std::lock_guard lock(stream_get_.mutex);
     return stream_get_.is_settled();
   };
+  const auto awaited_here = [this] {
+    const std::lock_guard lock(stream_get_.mutex);  // the get that is waited for moves `seen_`
+    return about(stats::Operation::view, seen_ + 1);
+  };
   if (local_.waiter.wait(
-          is_settled, [] { return false; }, until,
-          [this] { return about(stats::Operation::view, seen_ + 1); }) != p2p::WaitEnd::ready)
+          is_settled, [] { return false; }, until, awaited_here) != p2p::WaitEnd::ready)
     return failure(Code::timeout, operation, "a stream still waits for an earlier get",
                    "the same call again goes on");
   const std::lock_guard lock(stream_get_.mutex);
@@ -125,9 +129,14 @@ void VersionReader::prepare_stream_get(const UserStream& user, const Tensor& int
   }
   std::string why_not;
   get.by_nic = owner_.channel->reaches_gpu(into, &why_not);
-  get.is_mapped = !get.by_nic && map_versions(into.memory());
+  Pinning pinning = get.by_nic ? Pinning::refused : map_versions(into.memory());
+  if (pinning == Pinning::not_now) {
+    p2p::wait_for_streams(local_, "get", until);
+    pinning = map_versions(into.memory());
+  }
+  get.is_mapped = pinning == Pinning::pinned;
   if (!get.by_nic && !get.is_mapped) {
-    if (Status status = staging_verdict(why_not); !status.ok()) throw Error(status);
+    if (Status status = staging_verdict(why_not, pinning); !status.ok()) throw Error(status);
     if (!get.block) {
       p2p::wait_for_streams(local_, "get", until);
       get.block = std::make_shared<const p2p::OwnedBlock>(local_.staging, bytes_);
@@ -223,6 +232,7 @@ void VersionReader::let_stream_go_on() noexcept {
   StreamGet& get = stream_get_;
   if (std::exchange(get.is_held, false)) {
     if (pins()) unpin(get.version.buffer);
+    tell_released();
     gate_.leave();
   }
   get.is_over = true;
@@ -373,25 +383,6 @@ void VersionReader::finish_stream_get() noexcept {
   else
     count_staged();
   let_stream_go_on();
-}
-
-void VersionReader::drop_stream_get() noexcept {
-  StreamGet& get = stream_get_;
-  const std::lock_guard lock(get.mutex);
-  if (!get.is_open.load(std::memory_order_relaxed)) return;
-  if (!get.is_over)
-    fail_stream_get(
-        failure(Code::closed, "get", "this end was closed before the version came", ""));
-  if (std::exchange(get.is_reading, false)) {
-    get.reading->get.gpu_flushes = nullptr;  // nothing will see it
-    get.reading->tensor = get.into;
-    get.reading->memory = get.block;
-    local_.strays.keep(std::move(get.reading), id_);
-  }
-  get.copy.reset();
-  get.after = nullptr;
-  get.into = {};
-  get.is_open.store(false, std::memory_order_release);
 }
 
 }  // namespace weft::detail

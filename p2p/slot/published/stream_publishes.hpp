@@ -41,6 +41,12 @@ struct StreamPublishes {
       if (version.buffer == buffer) return true;
     return false;
   }
+  /// Whether any waits for its stream, and is to be visible then.
+  bool will_publish() const noexcept {
+    for (const Version& version : versions)
+      if (!version.is_late) return true;
+    return false;
+  }
   void fail(Status why) noexcept {
     if (failure.ok()) failure = std::move(why);
   }

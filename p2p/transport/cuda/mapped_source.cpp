@@ -7,16 +7,18 @@
 
 namespace weft::p2p::cuda {
 
-bool MappedSource::pin(const char* operation, Memory memory) {
+Pinning MappedSource::pin(const char* operation, Memory memory) {
   if (gpu_ == nullptr || gpu_->ordinal() != memory.ordinal()) {
     gpu_ = nullptr;
     for (auto& gpu : gpus_.in_use(operation))
       if (gpu->ordinal() == memory.ordinal()) gpu_ = std::move(gpu);
-    if (gpu_ == nullptr) return false;
+    if (gpu_ == nullptr) return Pinning::refused;
   }
   if (own_) {
     gpus_.pin(gpu_, own_, chunk_);
-    return gpus_.pins().is_pinned(chunk_).value_or(false);
+    const auto is_pinned = gpus_.pins().is_pinned(chunk_);
+    if (!is_pinned) return Pinning::not_now;
+    return *is_pinned ? Pinning::pinned : Pinning::refused;
   }
   const Gpu::Current current(*gpu_);
   return gpus_.pins().pin_peers(gpu_, mapping_, [this] { return gpus_.any_stream_waits(); });

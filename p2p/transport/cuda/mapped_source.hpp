@@ -23,7 +23,7 @@ class MappedSource {
 
   /// Whether copies to that GPU go on by themselves: pins the memory unless a stream waits. Throws
   /// Error.
-  bool pin(const char* operation, Memory memory);
+  Pinning pin(const char* operation, Memory memory);
   /// Begins to copy to a dense tensor, and holds that and the mapping. Requires pin() for its GPU.
   /// Throws Error.
   DeviceCopy copy(const char* operation, const std::byte* from, const Tensor& to) const;

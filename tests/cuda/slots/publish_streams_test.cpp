@@ -1,6 +1,5 @@
 // Versions published behind a stream: the thread goes on at once, and no reader sees a part.
 #include <chrono>
-#include <thread>
 
 #include "tests/cuda/slots/streams.hpp"
 
@@ -71,6 +70,23 @@ class StreamPublishes : public OnStandInStreams {
   static void write(OwnStream& own, std::size_t copy, const Tensor& tensor, float first) {
     if (tensor.memory().is_gpu()) return own.fill(copy, tensor, first);
     std::ranges::copy(counted(kNews, first), tensor.as<float>().begin());
+  }
+  /// A version that is seen, and one whose stream the gate holds beyond its deadline.
+  static void publish_late(PublishedSlot& slot, PublishedReader& reader, OwnStream& own,
+                           Gate& gate) {
+    (void)slot.next().value();
+    EXPECT_OK_STATUS(slot.publish(own.get()));
+    reader.view().value();
+    gate.hold(own);
+    (void)slot.next().value();
+    EXPECT_OK_STATUS(slot.publish(own.get(), Deadline::after(milliseconds(20))));
+  }
+  static void expect_told(PublishedSlot& slot) {
+    Status told;
+    EXPECT_TRUE(soon([&] {
+      told = slot.next(Deadline::after(milliseconds(1))).status();
+      return told.text().find("did not come in time") != std::string::npos;
+    })) << told.text();
   }
   static std::vector<float> viewed(World& world, PublishedReader& reader) {
     return elements_of(world, reader.view().value().tensor());
@@ -184,19 +200,8 @@ TEST_F(StreamPublishes, ThatAreLateAreNeverVisibleAndTheNextCallSaysWhy) {
     run(
         [&](World& world, PublishedSlot& slot, PublishedReader& reader, OwnStream& own) {
           Gate gate;
-          const Tensor first = slot.next().value();
-          EXPECT_OK_STATUS(slot.publish(own.get()));
-          reader.view().value();
-          gate.hold(own);
-          write(own, 0, first, 1);
-          (void)slot.next().value();
-          EXPECT_OK_STATUS(slot.publish(own.get(), Deadline::after(milliseconds(20))));
-          std::this_thread::sleep_for(milliseconds(50));
-          Status told;
-          EXPECT_TRUE(soon([&] {
-            told = slot.next(Deadline::after(milliseconds(1))).status();
-            return told.text().find("did not come in time") != std::string::npos;
-          })) << told.text();
+          publish_late(slot, reader, own, gate);
+          expect_told(slot);
           gate.open();
           own.synchronize();
           EXPECT_FALSE(reader.ready());
@@ -244,14 +249,76 @@ TEST_F(StreamPublishes, LeaveTheBufferWhereTheCallItselfFails) {
       OwnStream other(world, 1, kNews, 1);
       EXPECT_TRUE(tells(slot.publish(other.get()), Code::bad_argument, {"the stream is of GPU 1"}));
     }
-    for (const char* function : {"cuMemcpyAsync", "cuEventRecord"}) {
-      control()->refuse(function, 1, DriverStatus::unknown);
-      EXPECT_TRUE(tells(slot.publish(own.get()), Code::system, {"publish", "GPU 0"})) << function;
-    }
+    // The second ones are behind the copy.
+    for (const char* function : {"cuMemcpyAsync", "cuEventRecord", "cuStreamWaitEvent"})
+      for (int nth = 1; nth <= (function == std::string("cuMemcpyAsync") ? 1 : 2); ++nth) {
+        control()->refuse(function, nth, DriverStatus::unknown);
+        EXPECT_TRUE(tells(slot.publish(own.get()), Code::system, {"publish", "GPU 0"}))
+            << function << " " << nth;
+      }
     EXPECT_FALSE(reader.ready());
     EXPECT_OK_STATUS(slot.publish(own.get()));
     EXPECT_EQ(viewed(world, reader), counted(kNews, 1));
   });
+}
+
+TEST_F(StreamPublishes, WhoseCallHasFailedEndBeforeTheThreadPublishes) {
+  for (const char* function : {"cuEventRecord", "cuStreamWaitEvent"})
+    run([&](World& world, PublishedSlot& slot, PublishedReader& reader, OwnStream& own) {
+      Gate gate;
+      own.fill(0, slot.next().value(), 1);
+      EXPECT_OK_STATUS(slot.publish(own.get()));
+      EXPECT_EQ(viewed(world, reader), counted(kNews, 1));
+      own.fill(1, slot.next().value(), 2);
+      own.synchronize();
+      gate.hold(own);
+      control()->refuse(function, 2, DriverStatus::unknown);
+      EXPECT_EQ(slot.publish(own.get()).code(), Code::system);
+      EXPECT_EQ(slot.publish(Deadline::after(milliseconds(20))).code(), Code::timeout)
+          << "the former copy to the buffer is still to come";
+      EXPECT_FALSE(reader.ready());
+      gate.open();
+      EXPECT_OK_STATUS(slot.publish());
+      EXPECT_EQ(viewed(world, reader), counted(kNews, 2));
+    });
+}
+
+TEST_F(StreamPublishes, ThatAreLateKeepNoOthersFromBeingPublished) {
+  run(
+      [&](World& world, PublishedSlot& slot, PublishedReader& reader, OwnStream& own) {
+        OwnStream other(world, 0, kNews, 1);
+        Gate gate;
+        publish_late(slot, reader, own, gate);
+        expect_told(slot);
+        write(other, 0, slot.next().value(), 7);
+        EXPECT_OK_STATUS(slot.publish(other.get()));
+        EXPECT_EQ(viewed(world, reader), counted(kNews, 7));
+        write(other, 0, slot.next().value(), 8);
+        EXPECT_OK_STATUS(slot.publish());
+        const Arrival arrival = reader.view().value();
+        EXPECT_EQ(arrival.sequence(), 3U);
+        EXPECT_EQ(elements_of(world, arrival.tensor()), counted(kNews, 8));
+        gate.open();
+        own.synchronize();
+        EXPECT_FALSE(reader.ready());
+      },
+      Memory::host(), 3);
+}
+
+TEST_F(StreamPublishes, ThatAreLateKeepTheBufferInASynchronousSlot) {
+  run(
+      [&](World& world, PublishedSlot& slot, PublishedReader& reader, OwnStream& own) {
+        Gate gate;
+        publish_late(slot, reader, own, gate);
+        expect_told(slot);
+        EXPECT_EQ(slot.next(Deadline::after(milliseconds(20))).status().code(), Code::timeout)
+            << "the stream may still write there";
+        gate.open();
+        write(own, 0, slot.next().value(), 7);
+        EXPECT_OK_STATUS(slot.publish());
+        EXPECT_EQ(viewed(world, reader), counted(kNews, 7));
+      },
+      Memory::host(), 2, Flow::unsafe_synchronous);
 }
 
 TEST_F(StreamPublishes, FollowACopyOfTheThreads) {

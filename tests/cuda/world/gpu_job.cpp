@@ -49,6 +49,19 @@ void pass_on(World& world, tests::Checks& checks, const std::string& way, const 
   check_edges(world, checks, way, word);
 }
 
+/// Versions are in host memory: readers' GPUs copy from there within a host, whatever the way of
+/// the puts.
+void check_gets(World& world, tests::Checks& checks) {
+  for (const EdgeReport& edge : world.report().edges) {
+    if (edge.slot != "news" || edge.role != Role::views) continue;
+    const bool is_mapped = edge.fabric == "shm";
+    checks.expect(edge.way == (is_mapped ? "mapped" : "staged"),
+                  "gets are " + edge.way + ": " + edge.reason);
+    checks.expect((edge.counters.staged_bytes == 0) == is_mapped, "gets: staged bytes");
+    checks.expect(edge.counters.device_copies == edge.counters.transfers, "gets: copies");
+  }
+}
+
 /// The same by published versions, rendezvous, messages and plans, which the GPUs carry out where
 /// they reach each other.
 void pass_on_otherwise(World& world, tests::Checks& checks, const std::string& way) {
@@ -112,6 +125,7 @@ void pass_on_otherwise(World& world, tests::Checks& checks, const std::string& w
     checks.expect(gathered[1] == of(world.rank()), "a rank has its part of the least");
   }
   checks.expect((group.staged_bytes() == 0) == (way == "mapped"), "bytes that calls have staged");
+  check_gets(world, checks);
   exchange.serve().or_throw();
 }
 
