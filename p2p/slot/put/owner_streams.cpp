@@ -288,7 +288,10 @@ bool PutOwner::serve_streams() noexcept {
       fail(0, *outcome);
       break;
     }
-    is_released = has_come(first) || is_released;
+    if (!has_come(first, is_released)) {
+      fail(0, p2p::overlap());
+      break;
+    }
     streams->waiting.pop_front();
     count_arrival();
     local_.ring();
