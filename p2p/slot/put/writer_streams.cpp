@@ -216,6 +216,7 @@ bool PutWriter::serve_streams() noexcept {
     Status outcome = is_over ? outcome_of(one.ticket) : Status{};
     if (!is_over && one.until.passed()) {
       outcome = late_stream();
+      if (streams_->graphs) drop_graph_puts(*streams_->graphs);  // none goes in its place
       (void)cancel_late(one.ticket);
       is_over = true;
     }
