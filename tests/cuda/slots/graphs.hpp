@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "p2p/transport/cuda/capture.hpp"
 #include "tests/cuda/slots/streams.hpp"
 
 namespace weft::tests {
@@ -30,7 +31,10 @@ class OwnGraph {
   }
   OwnGraph(const OwnGraph&) = delete;
   OwnGraph& operator=(const OwnGraph&) = delete;
-  ~OwnGraph() { destroy(); }
+  ~OwnGraph() {
+    destroy();
+    reap_graphs();
+  }
 
   /// Each replay calls `function` then, on a thread of the driver's.
   void call(std::function<void()> function) {
