@@ -10,6 +10,7 @@
 #include "base/handle.hpp"
 #include "base/os/descriptor_limit.hpp"
 #include "base/tensor_checks.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "runtime/world/descriptor_need.hpp"
 #include "runtime/world/world_state.hpp"
 
@@ -118,6 +119,7 @@ Tensor World::allocate(DType dtype, const Shape& shape, Memory memory) {
   state_->refuse_fork("allocate");
   return control_call("allocate", [&] {
     const std::size_t bytes = bytes_of("allocate", dtype, shape);
+    p2p::cuda::reap_graphs();
     return Tensor(p2p::make_storage(state_->gpus.arena(memory), bytes), 0, dtype, shape);
   });
 }

@@ -6,6 +6,15 @@
 #include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
+namespace {
+
+[[noreturn]] void throw_streams_wait(const char* operation) {
+  throw_error(Code::timeout, operation,
+              "memory is to be pinned first, and a stream still waits for another call",
+              "make the first call of each slot's end while no stream waits");
+}
+
+}  // namespace
 
 Status copy_and_wait(LocalRank& local, const char* operation, const std::shared_ptr<Arena>& arena,
                      const Tensor& from, const Tensor& to, Deadline until) noexcept {
@@ -39,10 +48,17 @@ void wait_for_streams(LocalRank& local, const char* operation, Deadline until) {
         return local.gpus->any_stream_waits() ? std::nullopt : std::optional<Status>(Status{});
       },
       until, [] { return stats::WaitAbout{}; });
-  if (!outcome)
-    throw_error(Code::timeout, operation,
-                "memory is to be pinned first, and a stream still waits for another call",
-                "make the first call of each slot's end while no stream waits");
+  if (!outcome) throw_streams_wait(operation);
+}
+
+bool pin_for_streams(LocalRank& local, const char* operation, const std::shared_ptr<cuda::Gpu>& gpu,
+                     const OwnedBlock& block, Deadline until) {
+  const std::uint32_t chunk = block.block().chunk;
+  local.gpus->pin(gpu, block.arena(), chunk);
+  if (local.gpus->pins().is_pinned(chunk)) return true;
+  // A graph that is replayed waits again and again.
+  if (until.passed()) throw_streams_wait(operation);
+  return false;
 }
 
 }  // namespace weft::p2p

@@ -60,4 +60,9 @@ bool waits_on_thread(LocalRank& local) noexcept;
 /// all streams. Throws Error(timeout).
 void wait_for_streams(LocalRank& local, const char* operation, Deadline until);
 
+/// Pins the block's chunk for the GPU's copies, or learns that the driver refuses to. Returns false
+/// if a stream has begun to wait since: wait for that, and call again. Throws Error(timeout).
+bool pin_for_streams(LocalRank& local, const char* operation, const std::shared_ptr<cuda::Gpu>& gpu,
+                     const OwnedBlock& block, Deadline until);
+
 }  // namespace weft::p2p

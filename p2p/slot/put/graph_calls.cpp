@@ -17,6 +17,7 @@ GraphCall::GraphCall(Kind kind_of_call, std::shared_ptr<GraphPort> port_of_end,
       patience(patience_of_run) {
   if (kind != Kind::wait && kind != Kind::put_end) return;
   const bool has_outcome = kind == Kind::wait;
+  if (has_outcome) port->expect_wait();
   const char* const operation = has_outcome ? "wait" : "put";
   cuda::StreamWords& words = gpu->words(operation);
   words_ = words.take(operation, has_outcome ? 2 : 1);
@@ -31,6 +32,13 @@ GraphCall::~GraphCall() {
   gpu->words_in_use()->count_captured(-1);
   gpu->words_in_use()->give_back(words_);
 }
+
+void GraphCall::on_last_handle() noexcept {
+  if (kind == Kind::wait) port->forget_wait(held);
+  of = nullptr;
+}
+
+bool GraphCall::is_at_home() const noexcept { return !port->is_closed(); }
 
 void GraphCall::add_to(const cuda::Capture& in) {
   const bool is_wait = kind == Kind::wait || kind == Kind::release;
@@ -55,8 +63,9 @@ void GraphPort::begin(GraphCall& call) noexcept {
   const bool overlaps = call.waits() && call.ended + 1 != number;
   if (call.waits()) cuda::tell_gpus(*call.go, 0);
   // A put that has ended already lets its stream go on at once.
-  const bool is_over = call.kind == GraphCall::Kind::put_end && call.of->ended >= number;
-  if (closed_ != 0 || is_over) return end_locked(call, number, closed_);
+  const bool is_over =
+      call.kind == GraphCall::Kind::put_end && !overlaps && call.of->ended >= number;
+  if (closed_ != 0 || is_over) return go_on(call, number, closed_);
   try {
     const auto now = Clock::now();
     const bool is_beyond = call.patience > Clock::time_point::max() - now;
@@ -64,24 +73,51 @@ void GraphPort::begin(GraphCall& call) noexcept {
                      Deadline::at(is_beyond ? Clock::time_point::max() : now + call.patience),
                      overlaps});
   } catch (...) {
-    return end_locked(call, number, static_cast<std::uint32_t>(Code::exhausted));
+    any_lost_ = true;
+    go_on(call, number, static_cast<std::uint32_t>(Code::exhausted));
+    return wake_();
   }
-  if (call.waits()) {
-    ++call.counted;
-    call.gpu->words_in_use()->count_waiting(1);
-  }
+  if (call.waits()) call.gpu->words_in_use()->count_waiting(1);
   wake_();
 }
 
-void GraphPort::take(std::vector<Run>& runs) {
+bool GraphPort::take(std::vector<Run>& runs) {
   const std::lock_guard lock(mutex_);
   runs.insert(runs.end(), runs_.begin(), runs_.end());
   runs_.clear();
+  return !std::exchange(any_lost_, false);
 }
 
 bool GraphPort::has_runs() const noexcept {
   const std::lock_guard lock(mutex_);
-  return !runs_.empty();
+  return !runs_.empty() || any_lost_;
+}
+
+void GraphPort::expect_wait() {
+  const std::lock_guard lock(mutex_);
+  forgotten_.reserve(forgotten_.size() + waits_ + 1);
+  ++waits_;
+}
+
+void GraphPort::forget_wait(std::uint64_t held) noexcept {
+  const std::lock_guard lock(mutex_);
+  --waits_;
+  if (held == 0 || closed_ != 0) return;
+  forgotten_.push_back(held);
+  wake_();
+}
+
+std::uint64_t GraphPort::next_forgotten() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (forgotten_.empty()) return 0;
+  const std::uint64_t held = forgotten_.back();
+  forgotten_.pop_back();
+  return held;
+}
+
+bool GraphPort::is_closed() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return closed_ != 0;
 }
 
 void GraphPort::end(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept {
@@ -89,14 +125,24 @@ void GraphPort::end(GraphCall& call, std::uint64_t number, std::uint32_t code) n
   end_locked(call, number, code);
 }
 
+bool GraphPort::end_last(GraphCall& call, std::uint64_t number) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (call.begun != number) return false;
+  end_locked(call, number, 0);
+  return true;
+}
+
 void GraphPort::end_locked(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept {
+  go_on(call, number, code);
+  if (call.waits()) call.gpu->words_in_use()->count_waiting(-1);
+}
+
+void GraphPort::go_on(GraphCall& call, std::uint64_t number, std::uint32_t code) noexcept {
   call.ended = std::max(call.ended, number);
-  if (!call.waits()) return;
+  // A run that has begun meanwhile has the words now, and says when both streams go on.
+  if (!call.waits() || number != call.begun) return;
   if (call.outcome != nullptr) cuda::tell_gpus(*call.outcome, code);
   cuda::tell_gpus(*call.go, 1);
-  if (call.counted == 0) return;
-  --call.counted;
-  call.gpu->words_in_use()->count_waiting(-1);
 }
 
 bool GraphPort::has_ended(const GraphCall& call, std::uint64_t number) const noexcept {
@@ -105,8 +151,7 @@ bool GraphPort::has_ended(const GraphCall& call, std::uint64_t number) const noe
 }
 
 void GraphPort::close(Code why) noexcept {
-  std::vector<Run>
-      left;  // goes when the lock has: it may hold the last handle of the user's memory
+  std::vector<Run> left;  // goes when the lock has: the last handle of a wait takes it too
   const std::lock_guard lock(mutex_);
   if (closed_ == 0) closed_ = static_cast<std::uint32_t>(why);
   for (const Run& run : runs_) end_locked(*run.call, run.number, closed_);
@@ -116,6 +161,13 @@ void GraphPort::close(Code why) noexcept {
 std::chrono::nanoseconds patience(const LocalRank& local, Deadline deadline) noexcept {
   return std::max(deadline.resolve(local.waiter.default_timeout()).left(),
                   std::chrono::nanoseconds(0));
+}
+
+Status lost_runs() {
+  return refuse(Code::exhausted, [] {
+    return ErrorDetail{.message = "no memory to remember that a replay has come to a call",
+                       .hint = "the replay has not put, or not taken, its tensor"};
+  });
 }
 
 Status overlap() {

@@ -36,9 +36,12 @@ struct GraphPuts {
     for (const GraphPort::Run& run : puts) port->end(*run.call, run.number, 0);
     for (const UnderWay& one : under_way) port->end(*one.run.call, one.run.number, 0);
     for (const GraphPort::Run& run : ends) port->end(*run.call, run.number, 0);
+    for (const GraphPort::Run& run : taken)
+      if (run.call != nullptr) port->end(*run.call, run.number, 0);
     puts.clear();
     under_way.clear();
     ends.clear();
+    taken.clear();
   }
 
   const std::shared_ptr<GraphPort> port;

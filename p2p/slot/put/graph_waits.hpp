@@ -50,6 +50,7 @@ struct GraphWaits {
   std::vector<std::shared_ptr<GraphCall>> held{};  ///< of Arrivals that the application has
   std::vector<GraphPort::Run> runs{};  ///< waits that have begun, and that no tensor is taken for
   bool thread_waits = false;           ///< the next tensors are the thread's
+  bool any_late = false;               ///< a run's time was over meanwhile
 };
 
 }  // namespace weft::p2p

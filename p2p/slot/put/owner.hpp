@@ -162,11 +162,14 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   /// released.
   bool begin_graph_waits(p2p::StreamArrivals& streams) noexcept;
   void end_late_runs(p2p::StreamArrivals& streams) noexcept;
+  /// Two runs of the call are under way: neither gets a tensor.
+  void fail_overlap(p2p::StreamArrivals& streams, const p2p::GraphCall& call) noexcept;
   bool release_held(p2p::GraphCall& wait) noexcept;
   /// Copies a tensor that is on the GPU to where its graph has it; nullopt: not yet.
   std::optional<Status> copy_to_place(p2p::StreamArrivals::Waiting& one) noexcept;
-  /// The tensor is there. Returns whether it is released with that.
-  bool has_come(p2p::StreamArrivals::Waiting& one) noexcept;
+  /// The tensor is there. `is_released` is set if it is released with that. Returns false if
+  /// another run of the graph's call has begun: the stream has not got it.
+  bool has_come(p2p::StreamArrivals::Waiting& one, bool& is_released) noexcept;
 
   void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;

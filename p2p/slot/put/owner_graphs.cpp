@@ -27,8 +27,8 @@ Result<Arrival> PutOwner::capture_wait(const p2p::cuda::Capture& capture, Deadli
   const auto& gpu = capture.stream.gpu;
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const std::chrono::nanoseconds patience = p2p::patience(local_, deadline);
-  p2p::cuda::reap_graphs();
   const p2p::cuda::ScopedRelaxation relaxed(gpu->driver());
+  p2p::cuda::reap_graphs();
   prepare_streams(gpu, until);
   // The address is one for all replays, and the slot's buffers take turns.
   const bool is_copied = spec_.depth > 1;
@@ -43,7 +43,8 @@ Result<Arrival> PutOwner::capture_wait(const p2p::cuda::Capture& capture, Deadli
     graphs_ = std::move(made);
   }
   const p2p::cuda::Gpu::Current current(*gpu);
-  auto call = std::make_shared<GraphCall>(GraphCall::Kind::wait, graphs_->port, capture, patience);
+  const auto call = p2p::cuda::handle_of(
+      std::make_unique<GraphCall>(GraphCall::Kind::wait, graphs_->port, capture, patience));
   call->tensor = std::move(place);
   call->is_copied = is_copied;
   {
@@ -54,7 +55,7 @@ Result<Arrival> PutOwner::capture_wait(const p2p::cuda::Capture& capture, Deadli
   const std::lock_guard lock(streams_made_->mutex);
   const Tensor& tensor = call->tensor;
   const std::uint32_t* const outcome = call->outcome;
-  graphs_->held.push_back(std::move(call));
+  graphs_->held.push_back(call);
   held_.handed_out();
   return SlotAccess::received(*this, tensor, 0, outcome);
 }
@@ -83,10 +84,12 @@ void PutOwner::capture_release(const std::uint32_t* outcome, Stream stream) {
   if (!wait->is_copied) {
     const p2p::cuda::ScopedRelaxation relaxed(wait->gpu->driver());
     const p2p::cuda::Gpu::Current current(*wait->gpu);
-    const auto call = std::make_shared<GraphCall>(GraphCall::Kind::release, graphs_->port, *capture,
-                                                  std::chrono::nanoseconds(0));
+    const auto call = p2p::cuda::handle_of(std::make_unique<GraphCall>(
+        GraphCall::Kind::release, graphs_->port, *capture, std::chrono::nanoseconds(0)));
     call->of = wait;
     call->add_to(*capture);
+    const std::lock_guard lock(streams_made_->mutex);
+    wait->is_released = true;
   }
   forget_graph_wait(outcome);
 }
@@ -129,10 +132,13 @@ Status PutOwner::begin_turn(Deadline until, bool all_have_come) noexcept {
 void PutOwner::end_turn() noexcept {
   const std::lock_guard lock(streams_made_->mutex);
   graphs_->thread_waits = false;
+  if (std::exchange(graphs_->any_late, false))
+    streams_made_->fail_next(named(late_stream(), received_ + 1));
   want_serving(*streams_made_);
 }
 
 Result<Arrival> PutOwner::wait_beside_graphs(Deadline deadline) noexcept {
+  p2p::cuda::reap_graphs();
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = begin_turn(until, true); !status.ok()) return status;
   Result<Arrival> arrival = take_next(until);
@@ -141,6 +147,7 @@ Result<Arrival> PutOwner::wait_beside_graphs(Deadline deadline) noexcept {
 }
 
 Result<Arrival> PutOwner::wait_by_beside_graphs(const p2p::cuda::UserStream& user, Deadline until) {
+  p2p::cuda::reap_graphs();
   if (Status status = begin_turn(until, false); !status.ok()) return status;
   struct Turn {
     PutOwner& owner;
@@ -162,7 +169,7 @@ bool PutOwner::begin_graph_waits(StreamArrivals& streams) noexcept {
   GraphPort& port = *graphs_->port;
   bool any_released = false;
   try {
-    port.take(runs);
+    if (!port.take(runs)) streams.fail_next(named(p2p::lost_runs(), received_ + 1));
   } catch (...) {
     return false;  // without memory for it, later
   }
@@ -172,15 +179,21 @@ bool PutOwner::begin_graph_waits(StreamArrivals& streams) noexcept {
     any_released = release_held(*run.call->of) || any_released;
     return true;
   });
+  while (const std::uint64_t held = port.next_forgotten()) {
+    released_.release(held, p2p::ReleasedTensors::kAnyReceived);
+    any_released = true;
+  }
   std::size_t begun = 0;
   for (; begun < runs.size() && !graphs_->thread_waits; ++begun) {
     const GraphPort::Run& run = runs[begun];
-    // A replay that did not release what came before has ended by now.
-    any_released = release_held(*run.call) || any_released;
     const std::uint64_t wanted = received_ + 1;
-    if (run.overlaps)
-      streams.fail_next(named(p2p::overlap(), wanted));
-    else if (!streams.is_failed() && buffers_.sequence_at(buffer_) > wanted)
+    // A graph's own release is behind its work: without it the replay before still reads.
+    const bool is_read = run.call->is_released && run.call->held != 0;
+    if (run.overlaps || is_read)
+      fail_overlap(streams, *run.call);
+    else  // one that does not release what came before has ended by now
+      any_released = release_held(*run.call) || any_released;
+    if (!streams.is_failed() && buffers_.sequence_at(buffer_) > wanted)
       streams.fail_next(named(wrong_arrival(wanted, buffers_.sequence_at(buffer_)), wanted));
     if (streams.is_failed()) {
       port.end(*run.call, run.number, streams.failure_code());
@@ -196,10 +209,26 @@ bool PutOwner::begin_graph_waits(StreamArrivals& streams) noexcept {
   return any_released;
 }
 
+void PutOwner::fail_overlap(StreamArrivals& streams, const GraphCall& call) noexcept {
+  const auto first =
+      std::ranges::find(streams.waiting, &call, [](const auto& one) { return one.graph.get(); });
+  // Both streams go on by the same words, so that neither has got its tensor.
+  if (first == streams.waiting.end())
+    streams.fail_next(named(p2p::overlap(), received_ + 1));
+  else
+    streams.fail(static_cast<std::size_t>(first - streams.waiting.begin()),
+                 named(p2p::overlap(), first->sequence));
+  local_.ring();
+}
+
 void PutOwner::end_late_runs(StreamArrivals& streams) noexcept {
   std::erase_if(graphs_->runs, [&](const GraphPort::Run& run) {
     if (!run.until.passed()) return false;
-    streams.fail_next(named(late_stream(), received_ + 1));
+    // A thread that waits has its own time, and the tensor that comes.
+    if (graphs_->thread_waits)
+      graphs_->any_late = true;
+    else
+      streams.fail_next(named(late_stream(), received_ + 1));
     graphs_->port->end(*run.call, run.number, static_cast<std::uint32_t>(Code::timeout));
     local_.ring();
     return true;
@@ -220,17 +249,18 @@ std::optional<Status> PutOwner::copy_to_place(StreamArrivals::Waiting& one) noex
   return outcome;
 }
 
-bool PutOwner::has_come(StreamArrivals::Waiting& one) noexcept {
+bool PutOwner::has_come(StreamArrivals::Waiting& one, bool& is_released) noexcept {
   if (one.graph == nullptr) {
     one.wait.end();
-    return false;
+    return true;
   }
+  if (!one.graph->port->end_last(*one.graph, one.run)) return false;
   if (one.graph->is_copied)
     released_.release(one.sequence, p2p::ReleasedTensors::kAnyReceived);
   else
     one.graph->held = one.sequence;
-  one.graph->port->end(*one.graph, one.run, 0);
-  return one.graph->is_copied;
+  is_released = is_released || one.graph->is_copied;
+  return true;
 }
 
 }  // namespace weft::detail

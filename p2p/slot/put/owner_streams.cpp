@@ -60,9 +60,8 @@ p2p::cuda::UserStream PutOwner::user_stream(const char* operation, Stream stream
 void PutOwner::prepare_streams(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until) {
   if (streams_made_ && gpu->words_in_use() != nullptr) return;
   // Words and pins are made by calls that may wait for all streams.
-  wait_for_streams(local_, "wait", until);
-  const p2p::OwnedBlock& stage = buffers_.gpu()->stage();
-  local_.gpus->pin(gpu, stage.arena(), stage.block().chunk);
+  do wait_for_streams(local_, "wait", until);
+  while (!pin_for_streams(local_, "wait", gpu, buffers_.gpu()->stage(), until));
   {
     const p2p::cuda::Gpu::Current current(*gpu);
     p2p::cuda::StreamWords& words = gpu->words("wait");
@@ -289,7 +288,10 @@ bool PutOwner::serve_streams() noexcept {
       fail(0, *outcome);
       break;
     }
-    is_released = has_come(first) || is_released;
+    if (!has_come(first, is_released)) {
+      fail(0, p2p::overlap());
+      break;
+    }
     streams->waiting.pop_front();
     count_arrival();
     local_.ring();

@@ -163,11 +163,13 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
     SlotAccess::outcome(request) = refusal("put");
     return request;
   }
-  if (has_graphs()) [[unlikely]]
+  if (has_graphs()) [[unlikely]] {
+    p2p::cuda::reap_graphs();
     if (const Status failed = take_stream_failure(); !failed.ok()) {
       end_refused(request, failed, crowded);
       return request;
     }
+  }
   if (tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims()
                  : !(tensor.shape() == spec_.shape)) ||

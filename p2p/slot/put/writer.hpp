@@ -227,11 +227,17 @@ class PutWriter final : public RemoteEnd {
   /// For calls that are not for the request of a captured put. Needs no mutex.
   Status put_of_graph(const char* operation) const noexcept;
   /// Returns whether something has begun or ended, as the next three.
-  bool move_graphs(p2p::GraphPuts& all) noexcept;
-  bool begin_graph_puts(p2p::GraphPuts& all) noexcept;
+  bool move_graphs(p2p::GraphPuts& all, std::size_t most = p2p::GraphPuts::kMostUnderWay) noexcept;
+  bool begin_graph_puts(p2p::GraphPuts& all, std::size_t most) noexcept;
   bool end_graph_puts(p2p::GraphPuts& all) noexcept;
   bool let_graphs_go(p2p::GraphPuts& all) noexcept;
-  void cancel_graph_put(p2p::GraphPuts& all, const p2p::GraphPort::Run& late) noexcept;
+  /// The application is to be told, and graphs put nothing until then.
+  void fail_graphs(p2p::GraphPuts& all, Status why) noexcept;
+  /// Puts of graphs that have not begun to move never will.
+  void drop_graph_puts(p2p::GraphPuts& all) noexcept;
+  /// The application's thread, before it puts: those of replays that have begun go first. Returns
+  /// whether all of them are pending puts now, or have ended.
+  bool queue_graph_puts() noexcept;
 
   /// Whether the put need not wait for its stream any more, or its copy does that. The mutex.
   bool is_due(p2p::PendingPut& put) noexcept;

@@ -33,8 +33,8 @@ GraphPuts& PutWriter::graphs() {
 Request PutWriter::capture_put(const Tensor& tensor, const p2p::cuda::Capture& capture,
                                Until until) {
   p2p::check_capture(local_, "put");
-  p2p::cuda::reap_graphs();
   const p2p::cuda::ScopedRelaxation relaxed(capture.stream.gpu->driver());
+  p2p::cuda::reap_graphs();
   prepare_for(capture.stream, tensor.memory());
   if (tensor.memory().is_host() && !prepare_host_tensor(capture.stream, tensor))
     throw_error(Code::bad_argument, "put",
@@ -43,8 +43,8 @@ Request PutWriter::capture_put(const Tensor& tensor, const p2p::cuda::Capture& c
                 "put a dense tensor of World::allocate, in memory that the driver pins");
   GraphPuts& all = graphs();
   const p2p::cuda::Gpu::Current current(*capture.stream.gpu);
-  auto call = std::make_shared<GraphCall>(GraphCall::Kind::put, all.port, capture,
-                                          std::chrono::nanoseconds(0));
+  const auto call = p2p::cuda::handle_of(std::make_unique<GraphCall>(
+      GraphCall::Kind::put, all.port, capture, std::chrono::nanoseconds(0)));
   call->tensor = tensor;
   call->until = until;
   {
@@ -81,8 +81,8 @@ Status PutWriter::capture_put_end(std::uint64_t ticket, Stream stream, Deadline 
     const p2p::cuda::ScopedRelaxation relaxed(capture->stream.gpu->driver());
     prepare_for(capture->stream, Memory::host());
     const p2p::cuda::Gpu::Current current(*capture->stream.gpu);
-    const auto call = std::make_shared<GraphCall>(GraphCall::Kind::put_end, streams_->graphs->port,
-                                                  *capture, patience);
+    const auto call = p2p::cuda::handle_of(std::make_unique<GraphCall>(
+        GraphCall::Kind::put_end, streams_->graphs->port, *capture, patience));
     call->of = std::move(put);
     call->add_to(*capture);
     return {};
@@ -97,9 +97,16 @@ Status PutWriter::put_of_graph(const char* operation) const noexcept {
                  "let a stream of the capture wait for it: Request::wait_on(stream)");
 }
 
-bool PutWriter::move_graphs(GraphPuts& all) noexcept {
+bool PutWriter::queue_graph_puts() noexcept {
+  if (!has_graphs()) return true;
+  GraphPuts& all = *streams_->graphs;
+  (void)move_graphs(all, kMaxPending);
+  return all.puts.empty() && all.taken.empty();
+}
+
+bool PutWriter::move_graphs(GraphPuts& all, std::size_t most) noexcept {
   try {
-    all.port->take(all.taken);
+    if (!all.port->take(all.taken)) fail_graphs(all, put_failure(p2p::lost_runs()));
     for (GraphPort::Run& run : all.taken) {
       const bool is_put = run.call->kind == GraphCall::Kind::put;
       (is_put ? all.puts : all.ends).push_back(run);
@@ -110,13 +117,13 @@ bool PutWriter::move_graphs(GraphPuts& all) noexcept {
     return false;  // without memory for it, later
   }
   all.taken.clear();
-  bool is_news = begin_graph_puts(all);
+  bool is_news = begin_graph_puts(all, most);
   drain();
   is_news = end_graph_puts(all) || is_news;
   return let_graphs_go(all) || is_news;
 }
 
-bool PutWriter::begin_graph_puts(GraphPuts& all) noexcept {
+bool PutWriter::begin_graph_puts(GraphPuts& all, std::size_t most) noexcept {
   std::size_t begun = 0;
   for (; begun < all.puts.size(); ++begun) {
     GraphCall& call = *all.puts[begun].call;
@@ -125,8 +132,7 @@ bool PutWriter::begin_graph_puts(GraphPuts& all) noexcept {
       all.port->end(call, all.puts[begun].number, 0);
       continue;
     }
-    if (all.under_way.size() >= GraphPuts::kMostUnderWay || is_crowded() || !pending_.prepare())
-      break;
+    if (all.under_way.size() >= most || is_crowded() || !pending_.prepare()) break;
     try {
       all.under_way.push_back({all.puts[begun]});
     } catch (...) {
@@ -139,45 +145,55 @@ bool PutWriter::begin_graph_puts(GraphPuts& all) noexcept {
 }
 
 bool PutWriter::end_graph_puts(GraphPuts& all) noexcept {
-  return std::erase_if(all.under_way, [&](const GraphPuts::UnderWay& one) {
-           if (!has_ended_locked(one.ticket)) return false;
-           if (const Status outcome = outcome_of(one.ticket); !outcome.ok()) {
-             look_at(outcome);
-             if (streams_->failure.ok()) streams_->failure = outcome;
-           }
-           all.port->end(*one.run.call, one.run.number, 0);
-           return true;
-         }) != 0;
+  Status failed;
+  const std::size_t ended = std::erase_if(all.under_way, [&](const GraphPuts::UnderWay& one) {
+    if (!has_ended_locked(one.ticket)) return false;
+    if (const Status outcome = outcome_of(one.ticket); !outcome.ok()) {
+      look_at(outcome);
+      if (failed.ok()) failed = outcome;
+    }
+    all.port->end(*one.run.call, one.run.number, 0);
+    return true;
+  });
+  if (!failed.ok()) fail_graphs(all, std::move(failed));
+  return ended != 0;
 }
 
 bool PutWriter::let_graphs_go(GraphPuts& all) noexcept {
+  // Streams that wait by the same words go on together, so that all of them have failed.
+  for (const GraphPort::Run& run : all.ends)
+    if (run.overlaps)
+      for (GraphPort::Run& other : all.ends)
+        if (other.call == run.call) other.overlaps = true;
   return std::erase_if(all.ends, [&](const GraphPort::Run& run) {
-           const auto fail = [&](Status why) {
-             if (streams_->failure.ok()) streams_->failure = std::move(why);
-           };
-           if (run.overlaps)
-             fail(put_failure(p2p::overlap()));
-           else if (!all.port->has_ended(*run.call->of, run.number)) {
+           if (run.overlaps) {
+             fail_graphs(all, put_failure(p2p::overlap()));
+           } else if (!all.port->has_ended(*run.call->of, run.number)) {
              if (!run.until.passed()) return false;
-             fail(late_stream());
-             cancel_graph_put(all, run);
+             fail_graphs(all, late_stream());
            }
            all.port->end(*run.call, run.number, 0);
            return true;
          }) != 0;
 }
 
-void PutWriter::cancel_graph_put(GraphPuts& all, const GraphPort::Run& late) noexcept {
-  const auto is_it = [&](const GraphPort::Run& run) {
-    return run.call == late.call->of && run.number == late.number;
-  };
-  if (std::erase_if(all.puts, is_it) != 0) all.port->end(*late.call->of, late.number, 0);
-  // One that is on its way goes on.
-  std::erase_if(all.under_way, [&](const GraphPuts::UnderWay& one) {
-    if (!is_it(one.run) || !cancel_late(one.ticket)) return false;
+void PutWriter::fail_graphs(GraphPuts& all, Status why) noexcept {
+  if (streams_->failure.ok()) streams_->failure = std::move(why);
+  drop_graph_puts(all);
+}
+
+void PutWriter::drop_graph_puts(GraphPuts& all) noexcept {
+  for (const GraphPort::Run& run : all.puts) all.port->end(*run.call, run.number, 0);
+  all.puts.clear();
+  // The last one first: one that is cancelled lets those behind it begin.
+  for (std::size_t i = all.under_way.size(); i-- > 0;) {
+    const GraphPuts::UnderWay& one = all.under_way[i];
+    // One that is on its way goes on.
+    if (pending_.done(std::memory_order_relaxed) >= one.ticket || !cancel_late(one.ticket))
+      continue;
     all.port->end(*one.run.call, one.run.number, 0);
-    return true;
-  });
+    all.under_way.erase(all.under_way.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 }  // namespace weft::detail

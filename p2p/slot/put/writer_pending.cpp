@@ -1,5 +1,6 @@
 // Puts that are pending: they begin when there is a credit and the fabric takes them.
 #include <new>
+#include <utility>
 
 #include "base/formatted.hpp"
 #include "p2p/slot/put/writer.hpp"
@@ -15,7 +16,7 @@ void PutWriter::wait_for_room() noexcept {
   const auto has_room = [this] {
     const std::lock_guard lock(pending_.mutex());
     drain();
-    return !is_crowded() || !has_credit();
+    return (queue_graph_puts() && !is_crowded()) || !has_credit();
   };
   (void)local_.waiter.wait(
       has_room, [this] { return broken(); }, {},
@@ -25,14 +26,15 @@ void PutWriter::wait_for_room() noexcept {
 Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
   Request request;
   std::unique_lock lock(pending_.mutex());
-  if (is_crowded()) [[unlikely]] {
+  const auto has_no_room = [&] { return !queue_graph_puts() || is_crowded(); };
+  if (has_no_room()) [[unlikely]] {
     drain();
-    if (is_crowded() && crowded == Crowded::wait && has_credit()) {
+    if (has_no_room() && crowded == Crowded::wait && has_credit()) {
       lock.unlock();
       wait_for_room();
       lock.lock();
     }
-    if (is_crowded()) {
+    if (has_no_room()) {
       const Status why = failure(Code::exhausted, "put",
                                  formatted("{} puts are pending without a credit", pending_.open()),
                                  "wait for a request before putting more, or give the slot more "
@@ -40,6 +42,12 @@ Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
       end_refused(request, why, crowded);
       return request;
     }
+  }
+  if (has_graphs() && !streams_->failure.ok()) [[unlikely]] {
+    // A replay's put has failed since the call began: this one must not take its place.
+    const Status failed = std::exchange(streams_->failure, {});
+    end_refused(request, failed, crowded);
+    return request;
   }
   if (!pending_.prepare()) {
     prepared_ = 0;

@@ -35,11 +35,15 @@ void PutWriter::prepare_for(const p2p::cuda::UserStream& user, Memory memory) {
     return;
   }
   auto made = std::make_unique<p2p::StreamPuts>();
-  const std::lock_guard lock(pending_.mutex());
-  if (!dynamic()) {
-    // Room for what may have to be staged: later there may be streams that wait.
+  const Deadline until = Deadline().resolve(local_.waiter.default_timeout());
+  std::unique_lock lock(pending_.mutex());
+  // Room for what may have to be staged: later there may be streams that wait.
+  while (!dynamic()) {
     if (!pack_) pack_ = p2p::OwnedBlock(local_.staging, bytes_);
-    local_.gpus->pin(user.gpu, pack_.arena(), pack_.block().chunk);
+    if (p2p::pin_for_streams(local_, "put", user.gpu, pack_, until)) break;
+    lock.unlock();
+    p2p::wait_for_streams(local_, "put", until);
+    lock.lock();
   }
   streams_ = std::move(made);
   queues_ = true;
@@ -212,6 +216,7 @@ bool PutWriter::serve_streams() noexcept {
     Status outcome = is_over ? outcome_of(one.ticket) : Status{};
     if (!is_over && one.until.passed()) {
       outcome = late_stream();
+      if (streams_->graphs) drop_graph_puts(*streams_->graphs);  // none goes in its place
       (void)cancel_late(one.ticket);
       is_over = true;
     }

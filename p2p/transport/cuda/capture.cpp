@@ -13,19 +13,23 @@ namespace weft::p2p::cuda {
 namespace {
 
 struct Kept {
-  std::shared_ptr<void> what;
+  std::shared_ptr<KeptByGraph> what;
   Kept* next = nullptr;
 };
 
 /// The last one that a graph has let go of. A list without a lock: the driver's threads add to it.
 std::atomic<Kept*> gone{nullptr};
+/// The last one without handles.
+std::atomic<KeptByGraph*> without_handles{nullptr};
 
-void add_gone(void* user) noexcept {
-  auto* const kept = static_cast<Kept*>(user);
-  kept->next = gone.load(std::memory_order_relaxed);
-  while (!gone.compare_exchange_weak(kept->next, kept, std::memory_order_acq_rel)) {
+template <typename Node>
+void push(std::atomic<Node*>& list, Node* node) noexcept {
+  node->next = list.load(std::memory_order_relaxed);
+  while (!list.compare_exchange_weak(node->next, node, std::memory_order_acq_rel)) {
   }
 }
+
+void add_gone(void* user) noexcept { push(gone, static_cast<Kept*>(user)); }
 
 }  // namespace
 
@@ -56,7 +60,8 @@ std::optional<Capture> capture_of(Gpus& gpus, const char* operation, Stream stre
   return capture;
 }
 
-void keep_by_graph(const Capture& capture, const char* operation, std::shared_ptr<void> what) {
+void keep_by_graph(const Capture& capture, const char* operation,
+                   std::shared_ptr<KeptByGraph> what) {
   const Gpu& gpu = *capture.stream.gpu;
   auto kept = std::make_unique<Kept>();
   UserObject object = nullptr;
@@ -72,11 +77,25 @@ void keep_by_graph(const Capture& capture, const char* operation, std::shared_pt
   given->what = std::move(what);
 }
 
-void reap_graphs() noexcept {
+void reap_later(KeptByGraph* one) noexcept { push(without_handles, one); }
+
+void take_from_graphs() noexcept {
+  if (gone.load(std::memory_order_relaxed) == nullptr) return;
   Kept* next = gone.exchange(nullptr, std::memory_order_acq_rel);
   while (next != nullptr) {
     const std::unique_ptr<Kept> kept(next);
     next = kept->next;
+  }
+}
+
+void reap_graphs() noexcept {
+  take_from_graphs();
+  if (without_handles.load(std::memory_order_relaxed) == nullptr) return;
+  KeptByGraph* next = without_handles.exchange(nullptr, std::memory_order_acq_rel);
+  while (next != nullptr) {
+    std::unique_ptr<KeptByGraph> one(next);
+    next = one->next;
+    if (!one->is_at_home() && StreamWords::any_waits()) reap_later(one.release());
   }
 }
 

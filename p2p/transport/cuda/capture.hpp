@@ -23,13 +23,50 @@ struct Capture {
 /// will do. Throws Error: bad_argument (the capture has failed, a stream of another GPU), system.
 std::optional<Capture> capture_of(Gpus& gpus, const char* operation, Stream stream, Memory memory);
 
-/// Has the capture's graph keep `what` until the graph, and all executables that were made of it,
-/// are gone and work no more. reap_graphs() lets go of it then. Throws Error(system),
-/// std::bad_alloc.
-void keep_by_graph(const Capture& capture, const char* operation, std::shared_ptr<void> what);
+/// Kept by graphs, through handles of handle_of(). It may hold the last handle of a GPU, of a
+/// world's memory, or of memory whose deleter is the user's. So it is deleted by reap_graphs()
+/// alone, while its own handles may go anywhere.
+class KeptByGraph {
+ public:
+  KeptByGraph() = default;
+  KeptByGraph(const KeptByGraph&) = delete;
+  KeptByGraph& operator=(const KeptByGraph&) = delete;
+  virtual ~KeptByGraph() = default;
 
-/// Lets go of what was kept by graphs that are gone: the driver tells of them where nothing may be
-/// freed. Any thread, outside of weft's locks.
+  /// The last handle has gone. On any thread, under any lock but a GraphPort's: frees no memory of
+  /// a GPU's, and makes no call of the driver.
+  virtual void on_last_handle() noexcept = 0;
+  /// Whether its world is there, so that no GPU and no arena goes with it.
+  virtual bool is_at_home() const noexcept = 0;
+
+  KeptByGraph* next = nullptr;  ///< in the list of those without handles
+};
+
+/// Adds one without handles to those that reap_graphs() deletes. Any thread.
+void reap_later(KeptByGraph* one) noexcept;
+
+/// Throws std::bad_alloc.
+template <typename Kept>
+std::shared_ptr<Kept> handle_of(std::unique_ptr<Kept> kept) {
+  return std::shared_ptr<Kept>(kept.release(), [](Kept* one) {
+    one->on_last_handle();
+    reap_later(one);
+  });
+}
+
+/// Has the capture's graph keep `what` until the graph, and all executables that were made of it,
+/// are gone and work no more. take_from_graphs() lets go of the handle then. Throws Error(system),
+/// std::bad_alloc.
+void keep_by_graph(const Capture& capture, const char* operation,
+                   std::shared_ptr<KeptByGraph> what);
+
+/// Lets go of the handles of graphs that are gone: the driver tells of them where nothing may be
+/// freed. Any thread, also under weft's locks.
+void take_from_graphs() noexcept;
+
+/// The same, and deletes those without handles. One that may take a GPU or an arena with it, which
+/// waits for all streams, stays for a later call while a stream of the process waits for weft. The
+/// application's threads, outside of weft's locks.
 void reap_graphs() noexcept;
 
 }  // namespace weft::p2p::cuda

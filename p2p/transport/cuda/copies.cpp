@@ -81,6 +81,7 @@ void Gpus::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline de
   check_ends(from, to);
   if (from.bytes() == 0) return;
   reap_late_copies();
+  reap_graphs();
   if (from.memory().is_host() && to.memory().is_host() && stream.none()) {
     std::memmove(to.data(), from.data(), from.bytes());
     return;

@@ -78,7 +78,7 @@ DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, D
 
 bool reap_late_copies() {
   const bool are_left = late_copies().reap();
-  reap_graphs();
+  take_from_graphs();
   return are_left;
 }
 

@@ -105,8 +105,8 @@ DeviceCopy begun_copy(std::unique_ptr<CopyUnderWay> copy, StreamHandle stream, D
 /// memory. Throws Error.
 OwnedBlock finish_page(const char* operation, DeviceCopy copy);
 
-/// Lets go of those copies whose owners went first and that have ended, and of what graphs kept.
-/// Returns whether copies are left. Any thread.
+/// Lets go of those copies whose owners went first and that have ended, and of the handles of
+/// graphs that are gone. Returns whether copies are left. Any thread.
 bool reap_late_copies();
 
 }  // namespace weft::p2p::cuda

@@ -93,7 +93,7 @@ StreamWords::Word StreamWords::begin_wait(Gpu& gpu, const char* operation, Strea
                   "wait for some on the thread");
     word.index = take_free();
     word.value = ++values_[word.index];
-    waiting_.fetch_add(1, std::memory_order_acq_rel);
+    count_waiting(1);
   }
   // Without the mutex: the driver waits here while the stream is full, perhaps for a stream that
   // end_wait() is to let go on.
@@ -130,7 +130,7 @@ void StreamWords::end_wait(Word word) noexcept {
   const std::lock_guard lock(mutex_);
   store(word.index, word.value);
   free_.push_back(word.index);
-  waiting_.fetch_sub(1, std::memory_order_acq_rel);
+  count_waiting(-1);
 }
 
 std::vector<std::uint32_t> StreamWords::take(const char* operation, std::size_t count) {

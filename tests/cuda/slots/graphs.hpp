@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,10 @@ class OwnGraph {
   }
   OwnGraph(const OwnGraph&) = delete;
   OwnGraph& operator=(const OwnGraph&) = delete;
-  ~OwnGraph() { destroy(); }
+  ~OwnGraph() {
+    destroy();
+    reap_graphs();
+  }
 
   /// Each replay calls `function` then, on a thread of the driver's.
   void call(std::function<void()> function) {
@@ -62,7 +66,6 @@ class OwnGraph {
     if (graph_ != nullptr) {
       EXPECT_OK(driver_.destroy_graph(std::exchange(graph_, nullptr)));
     }
-    reap_graphs();
   }
 
  private:
@@ -84,6 +87,51 @@ class OwnGraph {
   std::deque<std::function<void()>> functions_;
   Graph graph_ = nullptr;
   GraphExec executable_ = nullptr;
+};
+
+/// A graph that waits for one tensor and reads it. The outcomes and the elements of all replays.
+struct GraphReader {
+  GraphReader(World& world, Slot& slot, Deadline deadline = {})
+      : own(world, 0, kInGraph, 1), graph(std::make_unique<OwnGraph>(own)) {
+    Arrival arrival = slot.wait_on(own.get(), deadline).value();
+    const std::uint32_t* const outcome = arrival.outcome();
+    own.read(0, arrival.tensor());
+    graph->call([this, outcome] {
+      outcomes.push_back(*outcome);
+      seen.push_back(own.elements(0));
+    });
+    EXPECT_OK_STATUS(arrival.release(own.get()));
+    graph->end();
+  }
+  std::uint32_t replay() {
+    graph->launch();
+    own.synchronize();
+    return outcomes.back();
+  }
+
+  OwnStream own;
+  std::unique_ptr<OwnGraph> graph;
+  std::vector<std::uint32_t> outcomes{};
+  std::vector<std::vector<float>> seen{};
+};
+
+/// A graph that puts a tensor.
+struct GraphWriter {
+  GraphWriter(World& world, RemoteSlot& remote, Deadline deadline = {})
+      : tensor(tensor_of(world, Memory::gpu(0), counted(kInGraph))),
+        own(world, 0, kInGraph, 1),
+        graph(std::make_unique<OwnGraph>(own)) {
+    EXPECT_OK_STATUS(remote.put(tensor, own.get()).wait_on(own.get(), deadline));
+    graph->end();
+  }
+  void replay() {
+    graph->launch();
+    own.synchronize();
+  }
+
+  Tensor tensor;
+  OwnStream own;
+  std::unique_ptr<OwnGraph> graph;
 };
 
 /// Has a replay fill the tensor, each time with the next elements: counted(count, 0), ...
