@@ -112,8 +112,8 @@ Status CollectiveGroup::gone_from(const StreamRuns& runs, int rank) const noexce
 
 int CollectiveGroup::toucher_of(const StreamRuns& runs) const noexcept {
   const p2p::cuda::StreamMeeting& meeting = *runs.meeting;
-  // Of runs that have ended in order, all have said that they are done with this rank's tensors.
-  if (meeting.ended_with() == Code::closed) return -1;
+  // When this rank closed it, all had said that they were done with this rank's tensors.
+  if (meeting.is_closed()) return -1;
   for (std::size_t member = 0; member < ranks_.size(); ++member)
     if (meeting.works(member) && !mesh_.peer(ranks_[member]).silent.load())
       return static_cast<int>(member);

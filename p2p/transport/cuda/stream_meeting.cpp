@@ -175,6 +175,7 @@ bool StreamMeeting::close() noexcept {
   wake_ = nullptr;
   if (is_ended()) return false;
   const bool goes_on = is_under_way();
+  is_closed_ = !goes_on;
   end_locked(goes_on ? Code::cancelled : Code::closed, goes_on);
   return goes_on;
 }

@@ -63,6 +63,8 @@ class StreamMeeting {
   /// which ends the other members' too. True if that was so.
   bool close() noexcept;
   bool is_ended() const noexcept { return is_ended_.load(std::memory_order_acquire); }
+  /// Whether close() has ended the runs between two of them. A failure may have its Code too.
+  bool is_closed() const noexcept { return is_closed_.load(); }
   /// After end(), again and again while is_under_way(): a run that had begun may have reset a word.
   void release() noexcept;
 
@@ -137,6 +139,7 @@ class StreamMeeting {
   std::mutex mutex_;
   std::function<void()> wake_;
   std::atomic<bool> is_ended_{false};
+  std::atomic<bool> is_closed_{false};
   std::atomic<bool> is_misused_{false};
   std::atomic<bool> is_lost_{false};  ///< a run may never end
   std::atomic<std::uint64_t> queued_{0};
