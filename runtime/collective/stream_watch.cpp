@@ -123,8 +123,13 @@ int CollectiveGroup::toucher_of(const StreamRuns& runs) const noexcept {
 int CollectiveGroup::stream_toucher() noexcept {
   const std::lock_guard lock(streams_.mutex);
   for (const auto& runs : streams_.all) {
-    if (!runs->meeting->is_ended()) continue;
-    if (runs->meeting->has_begun()) return me_;
+    p2p::cuda::StreamMeeting& meeting = *runs->meeting;
+    if (!meeting.is_ended()) {
+      if (!failed()) continue;
+      // The progress thread has not come to it. From here on no run touches what is not lent.
+      meeting.end(failure().code(), true);
+    }
+    if (meeting.has_begun()) return me_;
     if (const int member = toucher_of(*runs); member >= 0) return member;
   }
   return -1;

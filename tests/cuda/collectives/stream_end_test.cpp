@@ -235,6 +235,72 @@ TEST_F(StreamEnds, KeepTensorsLentWhileAnothersGpuWorksOnThem) {
   });
 }
 
+/// Two plans of two ranks. Rank 1's kernel of the second one works until it is set free.
+class TwoPlans : public StreamEnds {
+ protected:
+  /// Calls `end` on rank 0 while both have the second one under way.
+  void end_beside(bool drops,
+                  const std::function<void(World&, Collectives&, Plan&, Plan&, OwnStream&)>& end) {
+    std::atomic<bool> is_free{true};
+    std::atomic<int> begun{0};
+    control()->add_twin("weft_reduce_f32_sum",
+                        {.parameter_bytes = {sizeof(kernels::ReduceParameters)},
+                         .run = [&](const stand_in::Launch& launch) {
+                           ++begun;
+                           for (int i = 0; launch.device == 1 && !is_free && i < 15000; ++i)
+                             std::this_thread::sleep_for(milliseconds(1));
+                         }});
+    run(2, [&](World& world) {
+      auto group = Collectives::open(world);
+      const Tensor tensor = ones(world), other = ones(world);
+      OwnStream own(world, gpu_of(world), kLength, 1), beside(world, gpu_of(world), kLength, 1);
+      std::optional first(group.plan(all_reduce(other, Reduction::max)));
+      Plan second = group.plan(all_reduce(tensor, Reduction::sum));
+      prepare(world, *first, beside);
+      prepare(world, second, own);
+      if (world.rank() == 1 && drops) first.reset();
+      if (world.rank() == 0) is_free = false;
+      meet(world, "held");
+      const int before = begun;
+      meet(world, "counted");
+      second.start(own.get()).or_throw();
+      EXPECT_TRUE(soon([&] { return begun >= before + 2; }));
+      if (world.rank() == 0) {
+        end(world, group, *first, second, beside);
+        own.synchronize();
+        EXPECT_TRUE(
+            tells(group.settle(Deadline::after(milliseconds(20))), Code::timeout, {"rank 1"}));
+      }
+      meet(world, "lent");
+      is_free = true;
+      own.synchronize();
+      EXPECT_OK_STATUS(group.settle(Deadline::after(seconds(5))));
+      meet(world, "end");
+    });
+  }
+};
+
+TEST_F(TwoPlans, StayLentWhenTheOtherIsClosedElsewhere) {
+  end_beside(true, [&](World&, Collectives&, Plan& first, Plan& second, OwnStream& beside) {
+    first.start(beside.get()).or_throw();
+    beside.synchronize();
+    EXPECT_EQ(*first.outcome(), number(Code::closed));
+    EXPECT_TRUE(tells(second.start(beside.get()), Code::closed,
+                      {"rank 1 has destroyed the plan",
+                       "rank 1 may still touch this rank's tensors"}));
+  });
+}
+
+TEST_F(TwoPlans, StayLentFromTheFailureOn) {
+  end_beside(false, [&](World&, Collectives& group, Plan& first, Plan&, OwnStream& beside) {
+    control()->refuse("cuLaunchHostFunc", 1, DriverStatus::unknown);
+    EXPECT_EQ(first.start(beside.get()).code(), Code::system);
+    // Before the progress thread has looked.
+    EXPECT_EQ(group.settle(Deadline::after(milliseconds(0))).code(), Code::timeout);
+    beside.synchronize();
+  });
+}
+
 TEST_F(StreamEnds, EndTheGroupWhereTheDriverFails) {
   for (const std::string function :
        {"cuLaunchHostFunc", "cuLaunchKernel", "cuStreamWaitValue32_v2", "cuStreamWriteValue32_v2"})
