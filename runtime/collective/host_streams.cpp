@@ -130,7 +130,12 @@ void HostGroup::refuse_streams(PlannedCall& call) noexcept {
   } catch (...) {
     runs.refusal.clear();
   }
-  runs.may_pass = call.for_now;
+  // All have entered by host memory, so each reads the same marks: the refusal passes on all ranks
+  // or on none.
+  runs.may_pass = std::ranges::all_of(members_, [&](const Member& member) {
+    const std::uint64_t word = member.area.call_word(call.number).load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(word) == GroupArea::mark_for_now(call.mark);
+  });
   runs.words.reset();
   runs.partners.clear();
   runs.pins.clear();
