@@ -119,9 +119,8 @@ const p2p::cuda::GpuKernels* DeviceGroup::load_kernels(const DeviceCall& call) {
   std::optional<p2p::cuda::StreamWords::NoneBegins> none_begins;
   if (!call.gpu->has_looked_for_kernels()) none_begins.emplace();
   if (none_begins && local_.gpus->any_stream_waits()) {
-    refusal_passes_ = true;
-    refuse(Why::stream_waits,
-           [] { return std::string("kernels can't be loaded while a stream waits"); });
+    refuse_for_now(Why::stream_waits,
+                   [] { return std::string("kernels can't be loaded while a stream waits"); });
     return nullptr;
   }
   return &call.gpu->kernels();
@@ -133,9 +132,9 @@ bool DeviceGroup::prepare(DeviceCall& call) {
     return place(made->second, call, call.places.pages_chunk, call.places.pages_offset);
   const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (local_.gpus->any_stream_waits()) {
-    refusal_passes_ = true;
-    refuse(Why::stream_waits,
-           [] { return std::string("a group can't begin to use a GPU while a stream waits"); });
+    refuse_for_now(Why::stream_waits, [] {
+      return std::string("a group can't begin to use a GPU while a stream waits");
+    });
     return false;
   }
   const Memory memory = call.gpu->memory();
@@ -147,8 +146,7 @@ bool DeviceGroup::prepare(DeviceCall& call) {
     pages_.emplace(call.gpu->ordinal(), pages);
     return place(pages, call, call.places.pages_chunk, call.places.pages_offset);
   } catch (const Error& error) {
-    refusal_passes_ = true;
-    refuse(Why::no_pages, [&] {
+    refuse_for_now(Why::no_pages, [&] {
       return fmt::format("no memory for pages that prove the paths: {}",
                          error.status().detail().message);
     });

@@ -58,6 +58,7 @@ void HostGroup::offer_words(PlannedCall& one) {
     }
   }
   runs.refusal = device_->last_refusal();
+  one.asks_again = device_->refusal_passes();
   one.device.reset();
 }
 
@@ -84,8 +85,9 @@ bool HostGroup::pin_words(StreamRuns& runs, const std::shared_ptr<p2p::cuda::Gpu
                           std::shared_ptr<const void> memory, std::byte* data, std::size_t bytes) {
   const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (local_.gpus->any_stream_waits()) {
-    device_->refuse(DeviceGroup::Why::stream_waits,
-                    [] { return std::string("words can't be pinned while a stream waits"); });
+    device_->refuse_for_now(DeviceGroup::Why::stream_waits, [] {
+      return std::string("words can't be pinned while a stream waits");
+    });
     return false;
   }
   runs.pins.push_back(
