@@ -67,17 +67,18 @@ std::shared_ptr<const p2p::OwnedBlock> HostGroup::take_words() {
   // Graphs of other ranks may still write the words of a plan that has gone here.
   const auto is_free = [](const Words& words) {
     return words.block.use_count() == 1 &&
-           std::ranges::all_of(words.partners, [](const std::uint32_t* partner) {
-             return partner == nullptr || StreamMeeting::has_ended(partner);
+           std::ranges::all_of(words.partners, [](const auto& partner) {
+             return StreamMeeting::has_ended(partner.first, partner.second);
            });
   };
   auto free = std::ranges::find_if(words_, is_free);
   if (free == words_.end()) {
     words_.push_back({std::make_shared<const p2p::OwnedBlock>(local_.control, bytes), {}});
+    std::memset(words_.back().block->data(), 0, bytes);
     free = words_.end() - 1;
   }
   free->partners.clear();
-  std::memset(free->block->data(), 0, bytes);
+  StreamMeeting::reset(reinterpret_cast<std::uint32_t*>(free->block->data()), ranks_.size());
   return free->block;
 }
 
@@ -150,7 +151,9 @@ void HostGroup::begin_runs(PlannedCall& call) {
   runs->work = device_->work(call.task, device);
   runs->text = call.task.signature.text();
   runs->held = std::move(device.held);
-  std::ranges::find(words_, runs->words, &Words::block)->partners = runs->partners;
+  Words& words = *std::ranges::find(words_, runs->words, &Words::block);
+  for (std::uint32_t* const partner : runs->partners)
+    if (partner != nullptr) words.partners.emplace_back(partner, StreamMeeting::use_of(partner));
   auto meeting = std::make_shared<StreamMeeting>(
       device.gpu, std::move(runs->words), std::move(runs->partners), std::move(runs->pins),
       static_cast<std::size_t>(me_), [&progress = local_.progress] { progress.turn_soon(); });

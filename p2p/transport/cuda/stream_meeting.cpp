@@ -97,6 +97,14 @@ StreamMeeting::StreamMeeting(std::shared_ptr<Gpu> gpu, std::shared_ptr<const Own
       me_(me),
       wake_(std::move(wake)) {}
 
+void StreamMeeting::reset(std::uint32_t* words, std::size_t members) noexcept {
+  // First, so that a rank that reads the rest knows that the use before has ended.
+  store(words + kUse, use_of(words) + 1);
+  store(words + kStep, 0);
+  store(words + kOutcome, 0);
+  for (std::size_t i = 0; i < 2 * members; ++i) store(words + kFirst + i, 0);
+}
+
 void StreamMeeting::put_on(const char* operation, StreamHandle stream, bool is_captured,
                            std::span<const PeerReduction> work) {
   OnStream run(*this, operation, stream);
