@@ -156,7 +156,11 @@ bool DeviceGroup::prepare(DeviceCall& call) {
 
 std::unique_ptr<DeviceCall> DeviceGroup::offer(const Task& task, const Call& call) {
   refusal_passes_ = false;
-  if (task.count == 0 || size() < 2) return {};  // nothing is combined or moved
+  last_refusal_.clear();
+  if (task.count == 0 || size() < 2) {  // nothing is combined or moved, which the log need not say
+    last_refusal_ = size() < 2 ? "the group has one rank" : "the call's tensors are empty";
+    return {};
+  }
   if (!is_for_gpus(task.kind())) {
     const auto kind = static_cast<unsigned>(task.kind());
     refuse(static_cast<Why>(static_cast<unsigned>(Why::kind) + kind),

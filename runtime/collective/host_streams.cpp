@@ -28,6 +28,7 @@ std::shared_ptr<PlannedCall> HostGroup::make_preparation(PlannedCall& call) {
   one->streams.prepares = call.streams.runs;
   StreamRuns& runs = *call.streams.runs;
   runs.partners.assign(ranks_.size(), nullptr);
+  runs.refusal.clear();
   try {
     if (!GpuCall::is_needed(one->call))
       runs.refusal = "this rank's tensors lie in host memory";

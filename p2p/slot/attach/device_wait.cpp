@@ -42,7 +42,7 @@ void wait_for_streams(LocalRank& local, const char* operation, Deadline until) {
   if (!outcome)
     throw_error(Code::timeout, operation,
                 "memory is to be pinned first, and a stream still waits for another call",
-                "make the first call of each slot's end while no stream waits");
+                "make the first call of each slot's end, and of each plan, while no stream waits");
 }
 
 }  // namespace weft::p2p
