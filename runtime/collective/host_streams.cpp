@@ -65,6 +65,11 @@ void HostGroup::offer_words(PlannedCall& one) {
 
 std::shared_ptr<const p2p::OwnedBlock> HostGroup::take_words() {
   const std::size_t bytes = StreamMeeting::words_bytes(ranks_.size());
+  {
+    // Not where plans go: the progress thread, which sets streams free, may let go of the last.
+    const p2p::cuda::StreamWords::NoneBegins none_begins;
+    if (!local_.gpus->any_stream_waits()) StreamMeeting::reap();
+  }
   // Graphs of other ranks may still write the words of a plan that has gone here.
   const auto is_free = [](const Words& words) {
     return words.block.use_count() == 1 &&

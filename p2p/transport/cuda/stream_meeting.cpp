@@ -233,7 +233,6 @@ void StreamMeeting::leave(std::shared_ptr<StreamMeeting> meeting) noexcept {
   } catch (...) {
     new std::shared_ptr<StreamMeeting>(std::move(meeting));  // on purpose: streams may use it
   }
-  reap();
 }
 
 void StreamMeeting::reap() noexcept {

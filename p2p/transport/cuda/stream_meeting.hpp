@@ -97,9 +97,11 @@ class StreamMeeting {
   bool is_misused() const noexcept { return is_misused_.load(); }
   std::size_t members() const noexcept { return partners_.size(); }
 
-  /// The owner goes. The meeting stays until no stream and no graph uses it. Requires end().
+  /// The owner goes. The meeting stays until no stream and no graph uses it, and on until reap().
+  /// Requires end(). Makes no call of the driver.
   static void leave(std::shared_ptr<StreamMeeting> meeting) noexcept;
-  /// Lets go of those that no stream and no graph uses any more.
+  /// Lets go of those that no stream and no graph uses any more. This may wait for all streams of
+  /// the process.
   static void reap() noexcept;
 
  private:
