@@ -222,8 +222,10 @@ class [[nodiscard]] WEFT_API Plan {
   /// dies, leaves or closes the group, the group ends on all ranks, streams wait for no rank any
   /// more, and results are undefined: outcome() says so to the GPU, and the next call returns why.
   /// Graphs may be launched all the same, also when the plan, the group and the world are gone:
-  /// then a run touches no tensor, and the graph keeps a few KiB of host memory and the GPU's
-  /// context.
+  /// then a run touches no tensor. The graph keeps this rank's control memory, the chunks of other
+  /// ranks' that hold words, which stay pinned (2 to 16 MiB each), and the GPU's context. Once it
+  /// is destroyed, the process lets go of them as it prepares another plan, or joins or leaves a
+  /// world.
   ///
   /// Errors: those of start() and wait(); bad_argument (no such stream, one of another GPU; one
   /// that captures a graph, where the GPUs don't carry out the operation). Stream() is no stream:

@@ -266,11 +266,13 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 }
 
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
+  // The preparation holds the runs, which must not hold it in turn once the plan has gone.
+  std::shared_ptr<PlannedCall> preparation;
+  if (call->streams.runs != nullptr) preparation = std::move(call->streams.runs->preparation);
   if (local_.over()) return;
   const auto owner = acquire();
   if (call->streams.runs != nullptr) {
-    if (const auto preparation = call->streams.runs->preparation; preparation != nullptr)
-      withdraw(preparation, patience_for(*preparation));
+    if (preparation != nullptr) withdraw(preparation, patience_for(*preparation));
     end_streams(call->streams.runs.get(), "destroyed a plan");
   }
   withdraw(call, patience_for(*call));

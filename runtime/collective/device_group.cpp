@@ -119,9 +119,8 @@ const p2p::cuda::GpuKernels* DeviceGroup::load_kernels(const DeviceCall& call) {
   std::optional<p2p::cuda::StreamWords::NoneBegins> none_begins;
   if (!call.gpu->has_looked_for_kernels()) none_begins.emplace();
   if (none_begins && local_.gpus->any_stream_waits()) {
-    refusal_passes_ = true;
-    refuse(Why::stream_waits,
-           [] { return std::string("kernels can't be loaded while a stream waits"); });
+    refuse_for_now(Why::stream_waits,
+                   [] { return std::string("kernels can't be loaded while a stream waits"); });
     return nullptr;
   }
   return &call.gpu->kernels();
@@ -133,9 +132,9 @@ bool DeviceGroup::prepare(DeviceCall& call) {
     return place(made->second, call, call.places.pages_chunk, call.places.pages_offset);
   const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (local_.gpus->any_stream_waits()) {
-    refusal_passes_ = true;
-    refuse(Why::stream_waits,
-           [] { return std::string("a group can't begin to use a GPU while a stream waits"); });
+    refuse_for_now(Why::stream_waits, [] {
+      return std::string("a group can't begin to use a GPU while a stream waits");
+    });
     return false;
   }
   const Memory memory = call.gpu->memory();
@@ -147,8 +146,7 @@ bool DeviceGroup::prepare(DeviceCall& call) {
     pages_.emplace(call.gpu->ordinal(), pages);
     return place(pages, call, call.places.pages_chunk, call.places.pages_offset);
   } catch (const Error& error) {
-    refusal_passes_ = true;
-    refuse(Why::no_pages, [&] {
+    refuse_for_now(Why::no_pages, [&] {
       return fmt::format("no memory for pages that prove the paths: {}",
                          error.status().detail().message);
     });
@@ -158,7 +156,11 @@ bool DeviceGroup::prepare(DeviceCall& call) {
 
 std::unique_ptr<DeviceCall> DeviceGroup::offer(const Task& task, const Call& call) {
   refusal_passes_ = false;
-  if (task.count == 0 || size() < 2) return {};  // nothing is combined or moved
+  last_refusal_.clear();
+  if (task.count == 0 || size() < 2) {  // nothing is combined or moved, which the log need not say
+    last_refusal_ = size() < 2 ? "the group has one rank" : "the call's tensors are empty";
+    return {};
+  }
   if (!is_for_gpus(task.kind())) {
     const auto kind = static_cast<unsigned>(task.kind());
     refuse(static_cast<Why>(static_cast<unsigned>(Why::kind) + kind),

@@ -31,7 +31,7 @@ class DeviceGroup {
   /// This rank's side of a call on tensors on its GPU. Null: the call goes by host memory, and the
   /// log says why. Throws Error.
   std::unique_ptr<DeviceCall> offer(const Task& task, const Call& call);
-  /// Whether the last offer() returned null for a reason that may pass.
+  /// Whether the last offer(), or what came after it, was refused for a reason that may pass.
   bool refusal_passes() const noexcept { return refusal_passes_; }
   /// Chunks of this rank's that the others must know before such a call.
   std::span<const std::uint32_t> chunks() const noexcept { return chunks_; }
@@ -67,6 +67,12 @@ class DeviceGroup {
     if ((told_ & bit) != 0) return;
     told_ |= bit;
     log(last_refusal_);
+  }
+  /// The same for a reason that may pass: then refusal_passes().
+  template <typename Text>
+  void refuse_for_now(Why why, const Text& text) {
+    refusal_passes_ = true;
+    refuse(why, text);
   }
   /// The last reason.
   const std::string& last_refusal() const noexcept { return last_refusal_; }

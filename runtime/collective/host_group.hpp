@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/collective/choice.hpp"
@@ -219,7 +220,8 @@ class HostGroup final : public CollectiveGroup {
   std::unique_ptr<DeviceGroup> device_;  ///< made by the first offer
   struct Words {                         ///< of a plan that streams run, or ran
     std::shared_ptr<const p2p::OwnedBlock> block;
-    std::vector<std::uint32_t*> partners;  ///< those of the others, which wrote these
+    /// Those of the others, which wrote these, and the use that they had.
+    std::vector<std::pair<std::uint32_t*, std::uint32_t>> partners;
   };
   std::vector<Words> words_;  ///< kept until no rank is in the group any more
   bool stops_ = false;        ///< it is to be said that this rank has stopped

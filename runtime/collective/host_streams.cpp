@@ -28,6 +28,7 @@ std::shared_ptr<PlannedCall> HostGroup::make_preparation(PlannedCall& call) {
   one->streams.prepares = call.streams.runs;
   StreamRuns& runs = *call.streams.runs;
   runs.partners.assign(ranks_.size(), nullptr);
+  runs.refusal.clear();
   try {
     if (!GpuCall::is_needed(one->call))
       runs.refusal = "this rank's tensors lie in host memory";
@@ -58,25 +59,32 @@ void HostGroup::offer_words(PlannedCall& one) {
     }
   }
   runs.refusal = device_->last_refusal();
+  one.asks_again = device_->refusal_passes();
   one.device.reset();
 }
 
 std::shared_ptr<const p2p::OwnedBlock> HostGroup::take_words() {
   const std::size_t bytes = StreamMeeting::words_bytes(ranks_.size());
+  {
+    // Not where plans go: the progress thread, which sets streams free, may let go of the last.
+    const p2p::cuda::StreamWords::NoneBegins none_begins;
+    if (!local_.gpus->any_stream_waits()) StreamMeeting::reap();
+  }
   // Graphs of other ranks may still write the words of a plan that has gone here.
   const auto is_free = [](const Words& words) {
     return words.block.use_count() == 1 &&
-           std::ranges::all_of(words.partners, [](const std::uint32_t* partner) {
-             return partner == nullptr || StreamMeeting::has_ended(partner);
+           std::ranges::all_of(words.partners, [](const auto& partner) {
+             return StreamMeeting::has_ended(partner.first, partner.second);
            });
   };
   auto free = std::ranges::find_if(words_, is_free);
   if (free == words_.end()) {
     words_.push_back({std::make_shared<const p2p::OwnedBlock>(local_.control, bytes), {}});
+    std::memset(words_.back().block->data(), 0, bytes);
     free = words_.end() - 1;
   }
   free->partners.clear();
-  std::memset(free->block->data(), 0, bytes);
+  StreamMeeting::reset(reinterpret_cast<std::uint32_t*>(free->block->data()), ranks_.size());
   return free->block;
 }
 
@@ -84,8 +92,9 @@ bool HostGroup::pin_words(StreamRuns& runs, const std::shared_ptr<p2p::cuda::Gpu
                           std::shared_ptr<const void> memory, std::byte* data, std::size_t bytes) {
   const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (local_.gpus->any_stream_waits()) {
-    device_->refuse(DeviceGroup::Why::stream_waits,
-                    [] { return std::string("words can't be pinned while a stream waits"); });
+    device_->refuse_for_now(DeviceGroup::Why::stream_waits, [] {
+      return std::string("words can't be pinned while a stream waits");
+    });
     return false;
   }
   runs.pins.push_back(
@@ -130,7 +139,12 @@ void HostGroup::refuse_streams(PlannedCall& call) noexcept {
   } catch (...) {
     runs.refusal.clear();
   }
-  runs.may_pass = call.for_now;
+  // All have entered by host memory, so each reads the same marks: the refusal passes on all ranks
+  // or on none.
+  runs.may_pass = std::ranges::all_of(members_, [&](const Member& member) {
+    const std::uint64_t word = member.area.call_word(call.number).load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(word) == GroupArea::mark_for_now(call.mark);
+  });
   runs.words.reset();
   runs.partners.clear();
   runs.pins.clear();
@@ -143,7 +157,9 @@ void HostGroup::begin_runs(PlannedCall& call) {
   runs->work = device_->work(call.task, device);
   runs->text = call.task.signature.text();
   runs->held = std::move(device.held);
-  std::ranges::find(words_, runs->words, &Words::block)->partners = runs->partners;
+  Words& words = *std::ranges::find(words_, runs->words, &Words::block);
+  for (std::uint32_t* const partner : runs->partners)
+    if (partner != nullptr) words.partners.emplace_back(partner, StreamMeeting::use_of(partner));
   auto meeting = std::make_shared<StreamMeeting>(
       device.gpu, std::move(runs->words), std::move(runs->partners), std::move(runs->pins),
       static_cast<std::size_t>(me_), [&progress = local_.progress] { progress.turn_soon(); });

@@ -24,6 +24,8 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call, Stream s
     const Memory memory = call->gpu != nullptr ? call->gpu->memory() : Memory::host();
     const auto user = local_.gpus->user_stream(operation, stream, memory, &is_captured);
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    // Runs have all of it, however much of it the preparation takes.
+    const std::chrono::nanoseconds span = until.left();
     {
       const auto owner = acquire();
       if (call->under_way())
@@ -37,7 +39,7 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call, Stream s
           return hinted_for(deadline, prepared);
       }
       if (call->streams.runs->meeting != nullptr) {
-        put_on(*call, user, is_captured, until.left());
+        put_on(*call, user, is_captured, span);
         return {};
       }
     }

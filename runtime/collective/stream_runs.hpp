@@ -34,7 +34,7 @@ struct StreamRuns {
   // The application's thread.
   std::shared_ptr<PlannedCall> preparation{};  ///< under way
   bool is_decided = false;                     ///< by all ranks; without a meeting: refused
-  bool may_pass = false;                       ///< the refusal: each call asks anew
+  bool may_pass = false;                       ///< the refusal, on all ranks: each call asks anew
   std::string refusal{};                       ///< why this rank's streams don't run it
 
   // During the preparation.

@@ -112,8 +112,8 @@ Status CollectiveGroup::gone_from(const StreamRuns& runs, int rank) const noexce
 
 int CollectiveGroup::toucher_of(const StreamRuns& runs) const noexcept {
   const p2p::cuda::StreamMeeting& meeting = *runs.meeting;
-  // Of runs that have ended in order, all have said that they are done with this rank's tensors.
-  if (meeting.ended_with() == Code::closed) return -1;
+  // When this rank closed it, all had said that they were done with this rank's tensors.
+  if (meeting.is_closed()) return -1;
   for (std::size_t member = 0; member < ranks_.size(); ++member)
     if (meeting.works(member) && !mesh_.peer(ranks_[member]).silent.load())
       return static_cast<int>(member);
@@ -123,8 +123,13 @@ int CollectiveGroup::toucher_of(const StreamRuns& runs) const noexcept {
 int CollectiveGroup::stream_toucher() noexcept {
   const std::lock_guard lock(streams_.mutex);
   for (const auto& runs : streams_.all) {
-    if (!runs->meeting->is_ended()) continue;
-    if (runs->meeting->has_begun()) return me_;
+    p2p::cuda::StreamMeeting& meeting = *runs->meeting;
+    if (!meeting.is_ended()) {
+      if (!failed()) continue;
+      // The progress thread has not come to it. From here on no run touches what is not lent.
+      meeting.end(failure().code(), true);
+    }
+    if (meeting.has_begun()) return me_;
     if (const int member = toucher_of(*runs); member >= 0) return member;
   }
   return -1;

@@ -11,7 +11,7 @@ namespace {
 [[noreturn]] void throw_streams_wait(const char* operation) {
   throw_error(Code::timeout, operation,
               "memory is to be pinned first, and a stream still waits for another call",
-              "make the first call of each slot's end while no stream waits");
+              "make the first call of each slot's end, and of each plan, while no stream waits");
 }
 
 }  // namespace

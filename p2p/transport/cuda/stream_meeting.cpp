@@ -97,6 +97,14 @@ StreamMeeting::StreamMeeting(std::shared_ptr<Gpu> gpu, std::shared_ptr<const Own
       me_(me),
       wake_(std::move(wake)) {}
 
+void StreamMeeting::reset(std::uint32_t* words, std::size_t members) noexcept {
+  // First, so that a rank that reads the rest knows that the use before has ended.
+  store(words + kUse, use_of(words) + 1);
+  store(words + kStep, 0);
+  store(words + kOutcome, 0);
+  for (std::size_t i = 0; i < 2 * members; ++i) store(words + kFirst + i, 0);
+}
+
 void StreamMeeting::put_on(const char* operation, StreamHandle stream, bool is_captured,
                            std::span<const PeerReduction> work) {
   OnStream run(*this, operation, stream);
@@ -175,6 +183,7 @@ bool StreamMeeting::close() noexcept {
   wake_ = nullptr;
   if (is_ended()) return false;
   const bool goes_on = is_under_way();
+  is_closed_ = !goes_on;
   end_locked(goes_on ? Code::cancelled : Code::closed, goes_on);
   return goes_on;
 }
@@ -224,7 +233,6 @@ void StreamMeeting::leave(std::shared_ptr<StreamMeeting> meeting) noexcept {
   } catch (...) {
     new std::shared_ptr<StreamMeeting>(std::move(meeting));  // on purpose: streams may use it
   }
-  reap();
 }
 
 void StreamMeeting::reap() noexcept {

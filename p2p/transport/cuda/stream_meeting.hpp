@@ -33,6 +33,8 @@ class StreamMeeting {
   static std::size_t words_bytes(std::size_t members) noexcept {
     return (kFirst + 2 * members) * sizeof(std::uint32_t);
   }
+  /// Makes them those of a new meeting, before any member reaches it.
+  static void reset(std::uint32_t* words, std::size_t members) noexcept;
   /// A step of a run, and the value of a rank's word that says so.
   enum class Step : std::uint32_t { none, readying, working };
 
@@ -63,6 +65,8 @@ class StreamMeeting {
   /// which ends the other members' too. True if that was so.
   bool close() noexcept;
   bool is_ended() const noexcept { return is_ended_.load(std::memory_order_acquire); }
+  /// Whether close() has ended the runs between two of them. A failure may have its Code too.
+  bool is_closed() const noexcept { return is_closed_.load(); }
   /// After end(), again and again while is_under_way(): a run that had begun may have reset a word.
   void release() noexcept;
 
@@ -83,23 +87,28 @@ class StreamMeeting {
   Code ended_with(std::size_t member) const noexcept {
     return static_cast<Code>(load(partners_[member] + kOutcome));
   }
-  /// Whether a member whose words these are writes no word of another rank any more.
-  static bool has_ended(const std::uint32_t* words) noexcept {
-    return load(words + kOutcome) != 0 && load(words + kStep) == 0;
+  /// Tells the meetings apart that have used these words, one after another.
+  static std::uint32_t use_of(const std::uint32_t* words) noexcept { return load(words + kUse); }
+  /// Whether a member, whose words had this use, writes no word of another rank for it any more.
+  static bool has_ended(const std::uint32_t* words, std::uint32_t use) noexcept {
+    return use_of(words) != use || (load(words + kOutcome) != 0 && load(words + kStep) == 0);
   }
   /// Whether two runs were put on streams that are not in order.
   bool is_misused() const noexcept { return is_misused_.load(); }
   std::size_t members() const noexcept { return partners_.size(); }
 
-  /// The owner goes. The meeting stays until no stream and no graph uses it. Requires end().
+  /// The owner goes. The meeting stays until no stream and no graph uses it, and on until reap().
+  /// Requires end(). Makes no call of the driver.
   static void leave(std::shared_ptr<StreamMeeting> meeting) noexcept;
-  /// Lets go of those that no stream and no graph uses any more.
+  /// Lets go of those that no stream and no graph uses any more. This may wait for all streams of
+  /// the process.
   static void reap() noexcept;
 
  private:
   // Words, in this order: those of the steps behind, by member.
   static constexpr std::size_t kOutcome = 0;
   static constexpr std::size_t kStep = 1;
+  static constexpr std::size_t kUse = 2;
   static constexpr std::size_t kFirst = 16;
   std::uint32_t* ready(std::uint32_t* words) const noexcept { return words + kFirst; }
   std::uint32_t* done(std::uint32_t* words) const noexcept { return ready(words) + members(); }
@@ -137,6 +146,7 @@ class StreamMeeting {
   std::mutex mutex_;
   std::function<void()> wake_;
   std::atomic<bool> is_ended_{false};
+  std::atomic<bool> is_closed_{false};
   std::atomic<bool> is_misused_{false};
   std::atomic<bool> is_lost_{false};  ///< a run may never end
   std::atomic<std::uint64_t> queued_{0};

@@ -15,10 +15,11 @@ namespace weft::p2p::cuda {
 /// Thread-safe.
 class StreamMeetings {
  public:
-  StreamMeetings() = default;
+  /// Lets go of meetings of earlier worlds whose graphs have gone since.
+  StreamMeetings() { StreamMeeting::reap(); }
   StreamMeetings(const StreamMeetings&) = delete;
   StreamMeetings& operator=(const StreamMeetings&) = delete;
-  /// Lets go of meetings that no graph uses any more.
+  /// Lets go of meetings that no stream and no graph uses any more.
   ~StreamMeetings() { StreamMeeting::reap(); }
 
   /// Keeps the meeting in sight of any_under_way(), as long as its owner has it.

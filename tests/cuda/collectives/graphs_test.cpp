@@ -2,7 +2,6 @@
 #include <array>
 #include <optional>
 
-#include "p2p/transport/cuda/stream_meeting.hpp"
 #include "tests/cuda/collectives/stream_plans.hpp"
 
 namespace weft::tests {
@@ -156,7 +155,8 @@ TEST_F(StreamPlans, OfAGraphAreReplayedInVainOnceTheWorldIsGone) {
       EXPECT_OK(driver.destroy_stream(mine.stream));
     }
   }
-  p2p::cuda::StreamMeeting::reap();
+  // The next world lets go of what they kept, or the stand-in complains.
+  run(1, [](World&) {});
 }
 
 }  // namespace

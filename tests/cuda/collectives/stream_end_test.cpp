@@ -12,23 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kLength = 1000;
-
-class StreamEnds : public StreamPlans {
- protected:
-  static Tensor ones(World& world) {
-    return tensor_of(world, own_gpu(world), std::vector<float>(kLength, 1));
-  }
-  /// Runs the plan once on both ranks.
-  void prepare(World& world, Plan& plan, OwnStream& own) {
-    plan.start(own.get()).or_throw();
-    own.synchronize();
-    EXPECT_EQ(*plan.outcome(), 0U);
-    meet(world, "prepared");
-  }
-  static std::uint32_t number(Code code) { return static_cast<std::uint32_t>(code); }
-};
-
 TEST_F(StreamEnds, LetStreamsGoOnWhenARankIsLate) {
   run(2, [&](World& world) {
     auto group = Collectives::open(world);
@@ -61,12 +44,38 @@ TEST_F(StreamEnds, CountTheDeadlineFromWhenTheStreamComesToTheRun) {
     Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
     prepare(world, plan, own);
     gate.hold(own);
-    plan.start(own.get(), Deadline::after(seconds(5))).or_throw();
-    std::this_thread::sleep_for(milliseconds(100));
+    const auto deadline = milliseconds(1500);
+    plan.start(own.get(), Deadline::after(deadline)).or_throw();
+    std::this_thread::sleep_for(deadline + milliseconds(200));
     EXPECT_EQ(*plan.outcome(), 0U);
+    meet(world, "past");
     gate.open();
     own.synchronize();
     EXPECT_EQ(*plan.outcome(), 0U);
+    meet(world, "end");
+  });
+}
+
+TEST_F(StreamEnds, GiveReplaysAllOfTheDeadlineHoweverLongThePreparationTook) {
+  run(2, [&](World& world) {
+    auto group = Collectives::open(world);
+    const Tensor tensor = ones(world);
+    PlanRig rig(world, gpu_of(world), DType::f32, kLength);
+    Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
+    meet(world, "made");
+    if (world.rank() == 1) std::this_thread::sleep_for(seconds(4));
+    {
+      const Captured graph(rig, [&] {
+        plan.start(rig.stream(), world.rank() == 0 ? Deadline::after(seconds(6)) : Deadline())
+            .or_throw();
+      });
+      meet(world, "captured");
+      if (world.rank() == 1) std::this_thread::sleep_for(seconds(3));
+      graph.launch(rig.handle());
+      rig.synchronize();
+      EXPECT_EQ(*plan.outcome(), 0U);
+      EXPECT_EQ(elements_of(world, tensor), std::vector<float>(kLength, 2));
+    }
     meet(world, "end");
   });
 }
@@ -78,13 +87,40 @@ TEST_F(StreamEnds, NameTheRankThatDoesNotPrepare) {
     OwnStream own(world, gpu_of(world), kLength, 1);
     Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
     if (world.rank() == 0) {
+      const auto begin = Clock::now();
       EXPECT_TRUE(tells(plan.start(own.get(), Deadline::after(milliseconds(50))), Code::timeout,
                         {"for streams", "rank 1"}));
+      EXPECT_GE(Clock::now() - begin, milliseconds(50));
+      EXPECT_LT(Clock::now() - begin, seconds(10));
     }
     meet(world, "late");
     plan.start(own.get()).or_throw();
     own.synchronize();
     EXPECT_EQ(elements_of(world, tensor), std::vector<float>(kLength, 2));
+    meet(world, "end");
+  });
+}
+
+TEST_F(StreamEnds, LetGoOfAPlanWhosePreparationWasLate) {
+  // Tensors of one place on the GPU.
+  constexpr std::size_t kPlace = 1 << 18;
+  run(2, [&](World& world) {
+    auto group = Collectives::open(world);
+    const auto make = [&] {
+      return tensor_of(world, own_gpu(world), std::vector<float>(kPlace, 1));
+    };
+    const void* place = nullptr;
+    {
+      const Tensor tensor = make();
+      place = tensor.data();
+      OwnStream own(world, gpu_of(world), 1, 1);
+      Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
+      if (world.rank() == 0) {
+        EXPECT_EQ(plan.start(own.get(), Deadline::after(milliseconds(20))).code(), Code::timeout);
+      }
+      meet(world, "late");
+    }
+    EXPECT_EQ(make().data(), place) << "the plan's tensor is still held";
     meet(world, "end");
   });
 }
@@ -161,37 +197,6 @@ TEST_F(StreamEnds, NameTheRankThatHasDroppedThePlanBefore) {
     }
     meet(world, "end");
   });
-}
-
-TEST_F(StreamEnds, GiveWordsToTheNextPlanOnceNoRankWritesThem) {
-  std::atomic<int> given_again{0};
-  run(2, [&](World& world) {
-    auto group = Collectives::open(world);
-    const Tensor tensor = ones(world);
-    OwnStream own(world, gpu_of(world), kLength, 1);
-    std::optional<Plan> kept;
-    const std::uint32_t* first = nullptr;
-    for (int i = 0; i < 3; ++i) {
-      Plan plan = group.plan(all_reduce(tensor, Reduction::sum));
-      plan.start(own.get()).or_throw();
-      own.synchronize();
-      meet(world, "run");
-      if (i == 0) first = plan.outcome();
-      if (i == 1) {
-        EXPECT_NE(plan.outcome(), first) << "rank 0 may still write those of the first plan";
-      }
-      if (i == 2 && plan.outcome() == first) ++given_again;
-      // Rank 1 drops each plan at once, rank 0 the first one later.
-      if (i == 0 && world.rank() == 0) kept = std::move(plan);
-      if (i == 1) kept.reset();
-      plan = {};
-      meet(world, "next");
-    }
-    EXPECT_EQ(elements_of(world, tensor), std::vector<float>(kLength, 8));
-    meet(world, "end");
-  });
-  // The first rank to do so may keep the other from it.
-  EXPECT_GE(given_again, 1);
 }
 
 TEST_F(StreamEnds, KeepTensorsLentWhileAnothersGpuWorksOnThem) {

@@ -166,4 +166,21 @@ class Captured {
   GraphExec executable_ = nullptr;
 };
 
+/// Runs that end otherwise than in order.
+class StreamEnds : public StreamPlans {
+ protected:
+  static constexpr std::size_t kLength = 1000;
+  static Tensor ones(World& world) {
+    return tensor_of(world, own_gpu(world), std::vector<float>(kLength, 1));
+  }
+  /// Runs the plan once on both ranks.
+  void prepare(World& world, Plan& plan, OwnStream& own) {
+    plan.start(own.get()).or_throw();
+    own.synchronize();
+    EXPECT_EQ(*plan.outcome(), 0U);
+    meet(world, "prepared");
+  }
+  static std::uint32_t number(Code code) { return static_cast<std::uint32_t>(code); }
+};
+
 }  // namespace weft::tests

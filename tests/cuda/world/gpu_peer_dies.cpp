@@ -4,6 +4,7 @@
 // gpu_peer_dies member MS: rank 1 is killed that long after it has begun an all_reduce that both
 // ranks' GPUs carry out.
 // gpu_peer_dies stream MS: the same while the ranks' streams run it.
+// gpu_peer_dies graph MS: the same while both replay a captured graph of it.
 #include <unistd.h>
 
 #include <chrono>
@@ -200,6 +201,39 @@ void combine(World& world, tests::Checks& checks, std::chrono::milliseconds live
   checks.expect(holds(world, next, 3), "the memory is the survivor's");
 }
 
+void replay_plan(World& world, tests::Checks& checks, std::chrono::milliseconds lives) {
+  auto group = Collectives::open(world);
+  const Tensor tensor = filled(world, 2);
+  Plan plan = group.plan(all_reduce(tensor, Reduction::max));
+  OwnGraph graph(tensor.memory().ordinal(), [&](Stream stream) { plan.start(stream).or_throw(); });
+  const auto replay = [&] {
+    graph.launch();
+    graph.synchronize();
+    return *plan.outcome();
+  };
+  for (int i = 0; i < 3; ++i) checks.expect(replay() == 0, "the ranks replay");
+  if (world.rank() == 1) {
+    std::thread killer([lives] {
+      std::this_thread::sleep_for(lives);
+      die();
+    });
+    for (;;) (void)replay();
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint32_t seen = 0;
+  for (int i = 0; i < 1000 && seen == 0; ++i) seen = replay();
+  checks.expect(seen == static_cast<std::uint32_t>(Code::peer_failed),
+                "outcome " + std::to_string(seen));
+  checks.expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10),
+                "the survivor ends in time");
+  const Status end = plan.run();
+  checks.expect(end.code() == Code::peer_failed && end.detail().peer == 1, "plan: " + end.text());
+  group.settle().or_throw();
+  checks.expect(replay() == seen && graph.is_good(), "later replays end too");
+  const Tensor next = filled(world, 3);
+  checks.expect(holds(world, tensor, 2) && holds(world, next, 3), "the memory is the survivor's");
+}
+
 }  // namespace
 }  // namespace weft
 
@@ -210,6 +244,8 @@ int main(int argc, char** argv) {
   return tests::run_as_survivor([&](World& world, tests::Checks& checks) {
     if (victim == "member" || victim == "stream")
       combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])), victim == "stream");
+    else if (victim == "graph")
+      replay_plan(world, checks, std::chrono::milliseconds(std::stoi(argv[2])));
     else if (victim.starts_with("replaying"))
       world.rank() == 0 ? replay_waits(world, checks, victim == "replaying_owner")
                         : replay_puts(world, checks, victim == "replaying_writer");

@@ -19,7 +19,7 @@ for survivor, victim in enumerate(["replaying_writer", "replaying_owner"]):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
         expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")
         expect("stand-in driver:" not in done.stdout, done.stdout)
-for way in ["member", "stream"]:
+for way in ["member", "stream", "graph"]:
     for milliseconds in [0, 7, 30, 70]:
         done = run(job(mpirun, 2, program, way, str(milliseconds), survive=True), seconds=60)
         expect_survivors(done.stdout, [0], f"{way}, after {milliseconds} ms")
