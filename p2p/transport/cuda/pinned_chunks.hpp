@@ -51,7 +51,7 @@ class PinnedChunks : public std::enable_shared_from_this<PinnedChunks> {
   std::string take_refusal();
 
  private:
-  // The memory goes after its pin. None: the driver has refused it.
+  // The memory goes after its pin, which is empty where the driver has refused it.
   struct Pin {
     std::shared_ptr<Arena> arena;
     HostPin pin;
