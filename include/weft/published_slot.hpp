@@ -124,9 +124,10 @@ class WEFT_API PublishedReader {
   /// read that is late goes on for the next get() into the same tensor. Else the version comes by
   /// way of host memory, counted as staged (unreachable with WEFT_REQUIRE=gdr): system if the GPU's
   /// driver fails; after that, or after a timeout while the GPU copies, the version counts as not
-  /// seen. Within a host a GPU copies from the owner's memory: after a timeout while it does, the
-  /// version is held as by a view, until the next view() or get(), which goes on with the copy if
-  /// it is for the same tensor.
+  /// seen. Within a host a GPU copies from the owner's memory, which the first such get pins once
+  /// no stream of this rank waits (else timeout). After a timeout while it copies, the version is
+  /// held as by a view, until the next view() or get(), which goes on with the copy if it is for
+  /// the same tensor.
   Status get(const Tensor& into, Deadline deadline = {}) noexcept;
   /// The same for the given runs of elements only, each with its own target: one operation.
   /// bad_argument if a run leaves the slot, or has elements and no target.

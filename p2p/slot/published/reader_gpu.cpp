@@ -165,7 +165,7 @@ Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept
   try {
     if (!gpu_get_) gpu_get_ = std::make_unique<p2p::GpuGet>();
     pinning = map_versions(into.memory());
-    if (pinning == Pinning::not_now && local_.require_gdr) {
+    if (pinning == Pinning::not_now) {
       p2p::wait_for_streams(local_, "get", until);
       pinning = map_versions(into.memory());
     }
