@@ -23,6 +23,11 @@ void HostGroup::offer(PlannedCall& planned, const Task& task, const Call& call) 
   if (offered != nullptr)
     for (const std::uint32_t chunk : device_->chunks()) export_chunk(chunk);
   planned.asks_again = offered == nullptr && device_->refusal_passes();
+  if (offered == nullptr && planned.streams.prepares == nullptr) {
+    // A graph that is refused is told this.
+    if (planned.streams.runs == nullptr) planned.streams.runs = std::make_shared<StreamRuns>();
+    planned.streams.runs->refusal = device_->last_refusal();
+  }
   planned.device = std::move(offered);
 }
 

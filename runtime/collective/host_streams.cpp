@@ -28,14 +28,15 @@ std::shared_ptr<PlannedCall> HostGroup::make_preparation(PlannedCall& call) {
   one->streams.prepares = call.streams.runs;
   StreamRuns& runs = *call.streams.runs;
   runs.partners.assign(ranks_.size(), nullptr);
-  runs.refusal.clear();
   try {
-    if (!GpuCall::is_needed(one->call))
-      runs.refusal = "this rank's tensors lie in host memory";
-    else if (p2p::waits_on_thread(local_))
+    if (!GpuCall::is_needed(one->call)) {
+      if (call.gpu == nullptr) runs.refusal = "this rank's tensors lie in host memory";
+    } else if (p2p::waits_on_thread(local_)) {
       runs.refusal = "CUDA_LAUNCH_BLOCKING is set";
-    else
+    } else {
+      runs.refusal.clear();
       offer_words(*one);
+    }
   } catch (...) {
     runs.refusal = caught_status().detail().message;
     one->device.reset();

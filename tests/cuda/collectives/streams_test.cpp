@@ -156,6 +156,58 @@ TEST_F(StreamPlans, HoldTheThreadWhereTensorsLieInHostMemory) {
   });
 }
 
+TEST_F(StreamPlans, AgreeWhereOneRefusesForGoodAndOneForNow) {
+  // Fills a chunk, so that pages that prove the paths need another one.
+  constexpr std::int64_t kFull = 1 << 19;
+  run(2, [&](World& world) {
+    auto group = Collectives::open(world);
+    const bool is_on_gpu = world.rank() == 1;
+    const Tensor tensor =
+        tensor_of(world, is_on_gpu ? own_gpu(world) : Memory(), std::vector<float>(kFull, 1));
+    OwnStream own(world, gpu_of(world), 1, 1);
+    const auto refused = [&](const auto& call) {
+      const std::uint64_t before = control()->calls("cuMemCreate");
+      if (is_on_gpu) control()->refuse("cuMemCreate", 1, DriverStatus::out_of_memory);
+      call();
+      if (is_on_gpu) {
+        EXPECT_GT(control()->calls("cuMemCreate"), before);
+      }
+      meet(world);
+    };
+    Plan plan;
+    refused([&] { plan = group.plan(all_reduce(tensor, Reduction::max)); });
+    refused([&] { EXPECT_OK_STATUS(plan.start(own.get())); });
+    for (int i = 0; i < 3; ++i) EXPECT_OK_STATUS(plan.start(own.get()));
+    EXPECT_EQ(plan.outcome(), nullptr);
+    EXPECT_EQ(elements_of(world, tensor), std::vector<float>(kFull, 1));
+    meet(world, "end");
+  });
+}
+
+TEST_F(StreamPlans, SayInACaptureWhyTheyAreNoneOfStreams) {
+  const auto refused = [&](World& world, Collectives& group, const Call& call,
+                           const std::string& why) {
+    OwnStream own(world, gpu_of(world), 1, 1);
+    Plan plan = group.plan(call);
+    EXPECT_OK((**load_driver()).begin_capture(own.handle(), CaptureMode::thread_local_));
+    EXPECT_TRUE(tells(plan.start(own.get()), Code::bad_argument, {why}));
+    Graph graph = nullptr;
+    EXPECT_OK((**load_driver()).end_capture(own.handle(), &graph));
+    EXPECT_OK((**load_driver()).destroy_graph(graph));
+  };
+  for (const int ranks : {1, 2})
+    run(ranks, [&](World& world) {
+      auto group = Collectives::open(world);
+      const Tensor tensor = tensor_of(world, own_gpu(world), std::vector<float>(100, 1));
+      const Tensor empty = world.allocate(DType::f32, {0}, own_gpu(world));
+      refused(world, group, scan(tensor, tensor, Reduction::sum),
+              ranks == 1 ? "the group has one rank" : "GPUs carry out no scan");
+      refused(world, group, all_reduce(empty, Reduction::sum),
+              ranks == 1 ? "the group has one rank" : "the call's tensors are empty");
+      meet(world, "end");
+    });
+}
+
 TEST_F(StreamPlans, HoldTheThreadWhereLaunchesBlock) {
   ASSERT_EQ(::setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
   run(2, [&](World& world) {
