@@ -112,9 +112,9 @@ TEST_F(GraphOrder, AnOverlapBehindTheWaitIsTold) {
     RemoteSlot remote = world.attach(0, graph_spec({}, 1));
     put(world, remote, 1);
     slot.wait().value();
-    Gate gate;
     OwnStream own(world, 0, kInGraph, 1);
     OwnStream other(world, 0, kInGraph, 1);
+    Gate gate;
     OwnGraph graph(own);
     Arrival arrival = slot.wait_on(own.get()).value();
     gate.hold(own);
