@@ -109,7 +109,8 @@ class WEFT_API Arrival {
   /// done. For a Slot of fixed shape. Errors, with which it stays as it is: bad_argument (another
   /// kind of slot, no such stream), system. In a captured graph each replay releases what it has
   /// taken; for arrivals of the same capture alone (else bad_argument). One that no replay releases
-  /// is released when the next one comes to its wait.
+  /// is released when the next one comes to its wait, or by a later call once the graph is gone;
+  /// until then its buffer stays taken.
   Status release(Stream stream) noexcept;
   /// After Slot::wait_on: the word that tells, behind the stream's wait, whether the tensor came:
   /// 0, or else the number of a Code. In host memory that all of the process's GPUs reach; valid
@@ -275,9 +276,9 @@ class WEFT_API RemoteSlot {
   /// call may first wait, until no stream of this rank does, to pin host memory for the copy of a
   /// tensor on a GPU (timeout). Stream() is no stream: as the first. If the stream captures a
   /// graph, which keeps the tensor, each replay puts once. A put of a replay that fails is told by
-  /// the next put here, or wait_on; nothing more is put by graphs until then. More errors in
-  /// captures: bad_argument (a dynamic slot, host memory that no GPU can copy from,
-  /// CUDA_LAUNCH_BLOCKING, a simulated job).
+  /// the next put here, or wait_on. Until then graphs put nothing more, and those of their puts that
+  /// have not begun to move are cancelled. More errors in captures: bad_argument (a dynamic slot,
+  /// host memory that no GPU can copy from, CUDA_LAUNCH_BLOCKING, a simulated job).
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
   /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
   /// in host memory are read once it has come to the put.

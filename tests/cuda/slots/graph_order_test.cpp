@@ -112,9 +112,9 @@ TEST_F(GraphOrder, AnOverlapBehindTheWaitIsTold) {
     RemoteSlot remote = world.attach(0, graph_spec({}, 1));
     put(world, remote, 1);
     slot.wait().value();
-    Gate gate;
     OwnStream own(world, 0, kInGraph, 1);
     OwnStream other(world, 0, kInGraph, 1);
+    Gate gate;
     OwnGraph graph(own);
     Arrival arrival = slot.wait_on(own.get()).value();
     gate.hold(own);
@@ -170,11 +170,13 @@ TEST_F(GraphOrder, PutsBehindALateOneDoNotTakeItsPlace) {
     Request first = remote.put(one, own.get());
     Request second = remote.put(two, own.get());
     EXPECT_OK_STATUS(first.wait_on(own.get(), Deadline::after(milliseconds(200))));
+    std::atomic<bool> is_late{false};
+    graph.call([&] { is_late = true; });
     EXPECT_OK_STATUS(second.wait_on(own.get()));
     graph.end();
     put(world, remote, 50);  // no credit is left
     graph.launch();
-    own.synchronize();
+    while (!is_late) std::this_thread::yield();
     EXPECT_EQ(elements_of(world, slot.wait().value().tensor()), counted(kInGraph, 50));
     EXPECT_EQ(slot.wait(Deadline::after(milliseconds(100))).code(), Code::timeout);
     EXPECT_EQ(remote.put(one).wait().code(), Code::timeout);
@@ -222,8 +224,9 @@ TEST_F(GraphOrder, AReplayThatIsLateBehindAThreadEndsOnlyItself) {
       EXPECT_EQ(reader.replay(), static_cast<std::uint32_t>(Code::timeout));
       remote.put(tensor).wait().or_throw();
     });
-    EXPECT_EQ(slot.wait().value().sequence(), 2U);
+    Result<Arrival> taken = slot.wait();
     behind.join();
+    EXPECT_EQ(taken.value().sequence(), 2U);
     EXPECT_EQ(slot.wait().status().code(), Code::timeout);
     put(world, remote, 3);
     EXPECT_EQ(slot.wait().value().sequence(), 3U);
