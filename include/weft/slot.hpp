@@ -276,9 +276,9 @@ class WEFT_API RemoteSlot {
   /// call may first wait, until no stream of this rank does, to pin host memory for the copy of a
   /// tensor on a GPU (timeout). Stream() is no stream: as the first. If the stream captures a
   /// graph, which keeps the tensor, each replay puts once. A put of a replay that fails is told by
-  /// the next put here, or wait_on. Until then graphs put nothing more, and those of their puts
-  /// that have not begun to move are cancelled. More errors in captures: bad_argument (a dynamic
-  /// slot, host memory that no GPU can copy from, CUDA_LAUNCH_BLOCKING, a simulated job).
+  /// the next put here, or wait_on. Until then graphs put nothing more, and their puts that have
+  /// not begun are cancelled. More errors in captures: bad_argument (a dynamic slot, host memory
+  /// that no GPU can copy from, CUDA_LAUNCH_BLOCKING, a simulated job).
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
   /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
   /// in host memory are read once it has come to the put.
