@@ -15,7 +15,8 @@ class WEFT_API Memory {
   /// Host memory.
   constexpr Memory() noexcept = default;
   static constexpr Memory host() noexcept { return {}; }
-  /// This rank's GPU (WEFT_GPU). Only World::allocate takes it: a tensor's memory names its GPU.
+  /// This rank's GPU (WEFT_GPU): for World::allocate, and for the memory of specs and options. A
+  /// tensor's memory names its GPU, so Tensor::wrap takes gpu(ordinal).
   static constexpr Memory gpu() noexcept { return Memory(kOwn); }
   /// The GPU with this number among those that the process sees, as CUDA counts them. Throws
   /// Error(bad_argument) below 0 and above 32767.

@@ -218,8 +218,10 @@ class WEFT_API Slot {
   /// in host memory the thread waits. If the tensor does not come, the stream goes on all the same,
   /// Arrival::outcome() says so to the GPU, and the next wait returns why, and begins anew with
   /// that tensor; so it is with all that were waited for behind it. release() of such an arrival
-  /// takes effect when the tensor has come. Errors of the call itself: those of wait(),
-  /// bad_argument (a dynamic slot, no such stream). Stream() is no stream: as wait().
+  /// takes effect when the tensor has come. The first such call waits on the thread until no stream
+  /// of this rank waits, to pin memory, and a call while `depth` streams wait here waits for one of
+  /// those (both: timeout, by `deadline`). Errors of the call itself: those of wait(), bad_argument
+  /// (a dynamic slot, no such stream). Stream() is no stream: as wait().
   /// If the stream captures a graph, each replay takes the next tensor and brings it to the one
   /// address of the arrival's tensor: the slot's buffer at depth 1, else the graph's own memory, by
   /// a copy on the GPU. A replay waits for as long as `deadline` is away now, from when the stream
@@ -272,13 +274,14 @@ class WEFT_API RemoteSlot {
   /// Puts what the tensor holds when the work that is on the stream is done; returns at once. Work
   /// that is put on the stream later may write the tensor only behind Request::wait_on. The stream
   /// is of the tensor's GPU, or of any for a tensor in host memory. More errors: bad_argument (no
-  /// such stream, one of another GPU), and those of an earlier wait_on. Into a dynamic slot the
-  /// call may first wait, until no stream of this rank does, to pin host memory for the copy of a
-  /// tensor on a GPU (timeout). Stream() is no stream: as the first. If the stream captures a
-  /// graph, which keeps the tensor, each replay puts once. A put of a replay that fails is told by
-  /// the next put here, or wait_on. Until then graphs put nothing more, and their puts that have
-  /// not begun are cancelled. More errors in captures: bad_argument (a dynamic slot, host memory
-  /// that no GPU can copy from, CUDA_LAUNCH_BLOCKING, a simulated job).
+  /// such stream, one of another GPU), and those of an earlier wait_on. The first such call here
+  /// pins memory, and waits for that until no stream of this rank waits, for WEFT_TIMEOUT at most
+  /// (timeout): make it before streams wait for other ranks. So may a put of a tensor on a GPU into
+  /// a dynamic slot. Stream() is no stream: as the first. If the stream captures a graph, which
+  /// keeps the tensor, each replay puts once. A put of a replay that fails is told by the next put
+  /// here, or wait_on. Until then graphs put nothing more, and their puts that have not begun are
+  /// cancelled. More errors in captures: bad_argument (a dynamic slot, host memory that no GPU can
+  /// copy from, CUDA_LAUNCH_BLOCKING, a simulated job).
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
   /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
   /// in host memory are read once it has come to the put.

@@ -110,11 +110,12 @@ class WEFT_API World {
   /// memory or on a GPU, both on the same one if both are. Without a stream the call returns when
   /// they are copied. With one it returns once the copy is on the stream, behind what is there
   /// (and, as CUDA does with host memory that is not pinned, perhaps only when it is done); both
-  /// tensors' memory must stay until then. Memory that was wrapped is checked with the driver.
-  /// Throws Error: mismatch (dtype or shape), bad_argument (no memory; strides; memory that is not
-  /// where the tensor says; two GPUs; a stream of another GPU), timeout (without a stream: the copy
-  /// is still under way, and weft keeps the tensors' handles until it has ended), system,
-  /// exhausted.
+  /// tensors' memory must stay until then. If the stream captures a graph, the copy becomes a part
+  /// of it, and both tensors must stay as long as the graph. Memory that was wrapped is checked
+  /// with the driver. Throws Error: mismatch (dtype or shape), bad_argument (no memory; strides;
+  /// memory that is not where the tensor says; two GPUs; a stream of another GPU), timeout (without
+  /// a stream: the copy is still under way, and weft keeps the tensors' handles until it has
+  /// ended), system, exhausted.
   void copy(const Tensor& from, const Tensor& to, Stream stream = {}, Deadline deadline = {});
 
   /// A dense tensor of the user's own memory, of any origin and alignment. As a source the tensor

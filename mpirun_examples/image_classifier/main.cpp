@@ -209,7 +209,8 @@ int run(int argc, char** argv) {
   app.add_flag("--all-reduce", ways.all_reduce,
                "add the ranks' gradients up, without a parameter server");
   app.add_flag("--graph", ways.graph,
-               "with --on gpu --all-reduce: capture a step as a graph, and launch it each time");
+               "with --on gpu --all-reduce, ranks of one host: capture a step as a graph, and "
+               "launch it each time");
   app.final_callback([&] {
     if (ways.graph && (place != "gpu" || !ways.all_reduce))
       throw CLI::ValidationError("--graph", "needs --on gpu and --all-reduce");
