@@ -235,7 +235,7 @@ class [[nodiscard]] WEFT_API Plan {
   /// A word in host memory that all of the process's GPUs reach: 0 while the results of runs behind
   /// streams are right, else the number of the Code with which they have ended. Behind a run on its
   /// stream it tells of that run. Valid as long as the plan, or a graph with a run of it. Null: no
-  /// stream runs the plan.
+  /// stream runs the plan. A thread reads it atomically, since others may write it.
   const std::uint32_t* outcome() const noexcept;
 
  private:
