@@ -61,7 +61,7 @@ TEST_P(StreamGraphs, GiveTheBitsOfRunsOneByOneAtEachReplay) {
           eager.synchronize();
           ASSERT_EQ(graphed.taken(), eager.taken()) << name(type.dtype) << ", replay " << replay;
         }
-        for (Plan& plan : in_graph) EXPECT_EQ(*plan.outcome(), 0U);
+        for (Plan& plan : in_graph) EXPECT_EQ(outcome_of(plan), 0U);
         meet(world);
       }
     }

@@ -23,11 +23,11 @@ TEST_F(StreamEnds, LetStreamsGoOnWhenARankIsLate) {
       plan.start(own.get(), Deadline::after(milliseconds(50))).or_throw();
       own.read(0, tensor);
       own.synchronize();
-      EXPECT_EQ(*plan.outcome(), number(Code::timeout));
+      EXPECT_EQ(outcome_of(plan), number(Code::timeout));
       EXPECT_EQ(own.elements(0), std::vector<float>(kLength, 2)) << "nothing was combined";
     }
     meet(world, "late");
-    EXPECT_TRUE(soon([&] { return *plan.outcome() == number(Code::timeout); }));
+    EXPECT_TRUE(soon([&] { return outcome_of(plan) == number(Code::timeout); }));
     EXPECT_TRUE(tells(plan.start(own.get()), Code::timeout, {"rank 0's stream waited for rank 1"}));
     EXPECT_OK_STATUS(group.settle(Deadline::after(seconds(5))));
     EXPECT_EQ(group.run(barrier()).code(), Code::timeout) << "the group has ended";
@@ -47,11 +47,11 @@ TEST_F(StreamEnds, CountTheDeadlineFromWhenTheStreamComesToTheRun) {
     const auto deadline = milliseconds(1500);
     plan.start(own.get(), Deadline::after(deadline)).or_throw();
     std::this_thread::sleep_for(deadline + milliseconds(200));
-    EXPECT_EQ(*plan.outcome(), 0U);
+    EXPECT_EQ(outcome_of(plan), 0U);
     meet(world, "past");
     gate.open();
     own.synchronize();
-    EXPECT_EQ(*plan.outcome(), 0U);
+    EXPECT_EQ(outcome_of(plan), 0U);
     meet(world, "end");
   });
 }
@@ -73,7 +73,7 @@ TEST_F(StreamEnds, GiveReplaysAllOfTheDeadlineHoweverLongThePreparationTook) {
       if (world.rank() == 1) std::this_thread::sleep_for(seconds(3));
       graph.launch(rig.handle());
       rig.synchronize();
-      EXPECT_EQ(*plan.outcome(), 0U);
+      EXPECT_EQ(outcome_of(plan), 0U);
       EXPECT_EQ(elements_of(world, tensor), std::vector<float>(kLength, 2));
     }
     meet(world, "end");
@@ -135,7 +135,7 @@ TEST_F(StreamEnds, LetStreamsGoOnWhenARankLeaves) {
     prepare(world, plan, own);
     if (world.rank() == 2) {
       EXPECT_OK_STATUS(world.leave());
-      EXPECT_EQ(*plan.outcome(), number(Code::closed));
+      EXPECT_EQ(outcome_of(plan), number(Code::closed));
       EXPECT_EQ(plan.start(own.get()).code(), Code::closed);
       return;
     }
@@ -146,7 +146,7 @@ TEST_F(StreamEnds, LetStreamsGoOnWhenARankLeaves) {
       own.synchronize();
     }
     EXPECT_TRUE(tells(status, Code::peer_left, {"rank 2"}));
-    EXPECT_NE(*plan.outcome(), 0U);
+    EXPECT_NE(outcome_of(plan), 0U);
     survivors.arrive_and_wait();
   });
 }
@@ -172,7 +172,7 @@ TEST_F(StreamEnds, AreToldByARankThatDropsThePlan) {
         own.synchronize();
       } else {
         own.synchronize();
-        EXPECT_EQ(*plan->outcome(), number(Code::cancelled));
+        EXPECT_EQ(outcome_of(*plan), number(Code::cancelled));
         EXPECT_TRUE(tells(plan->start(own.get()), Code::cancelled, {"rank 1 has"}));
         EXPECT_OK_STATUS(group->settle(Deadline::after(seconds(5))));
       }
@@ -192,7 +192,7 @@ TEST_F(StreamEnds, NameTheRankThatHasDroppedThePlanBefore) {
     if (world.rank() == 0) {
       plan->start(own.get()).or_throw();
       own.synchronize();
-      EXPECT_EQ(*plan->outcome(), number(Code::closed));
+      EXPECT_EQ(outcome_of(*plan), number(Code::closed));
       EXPECT_TRUE(tells(plan->start(own.get()), Code::closed, {"rank 1 has destroyed the plan"}));
     }
     meet(world, "end");
@@ -235,7 +235,7 @@ TEST_F(StreamEnds, KeepTensorsLentWhileAnothersGpuWorksOnThem) {
     is_free = true;
     EXPECT_OK_STATUS(group.settle(Deadline::after(seconds(5))));
     own.synchronize();
-    EXPECT_EQ(*plan.outcome(), number(Code::timeout));
+    EXPECT_EQ(outcome_of(plan), number(Code::timeout));
     meet(world, "end");
   });
 }
@@ -260,7 +260,7 @@ TEST_F(StreamEnds, EndTheGroupWhereTheDriverFails) {
         own.synchronize();
         if (status.ok()) status = plan.start(own.get());
         EXPECT_TRUE(tells(status, Code::system, {"rank 0's run on a stream"})) << function;
-        EXPECT_EQ(*plan.outcome(), number(Code::system));
+        EXPECT_EQ(outcome_of(plan), number(Code::system));
       }
       meet(world, "end");
     });

@@ -115,7 +115,7 @@ TEST_F(TwoPlans, StayLentWhenTheOtherIsClosedElsewhere) {
   end_beside(true, [&](Collectives&, Plan& first, Plan& second, OwnStream& own, OwnStream& beside) {
     first.start(beside.get()).or_throw();
     beside.synchronize();
-    EXPECT_EQ(*first.outcome(), number(Code::closed));
+    EXPECT_EQ(outcome_of(first), number(Code::closed));
     own.synchronize();  // from here on it is rank 1's GPU alone that works
     EXPECT_TRUE(
         tells(second.start(beside.get()), Code::closed,
@@ -149,14 +149,14 @@ TEST_F(StreamEnds, LetReplaysGoOnWhenARankIsLateOrLeavesThePlan) {
         meet(world, "captured");
         graph.launch(rig.handle());
         rig.synchronize();
-        EXPECT_EQ(*plan->outcome(), 0U);
+        EXPECT_EQ(outcome_of(*plan), 0U);
         meet(world, "run");
         if (world.rank() == 1 && code == Code::closed) plan.reset();
         meet(world, "left");
         if (world.rank() == 0) {
           graph.launch(rig.handle());
           rig.synchronize();
-          EXPECT_EQ(*plan->outcome(), number(code));
+          EXPECT_EQ(outcome_of(*plan), number(code));
           EXPECT_TRUE(tells(plan->start(rig.stream()), code, {"rank 1"}));
           // It does nothing from now on.
           graph.launch(rig.handle());

@@ -38,7 +38,7 @@ TEST_F(StreamPlans, GiveTheBitsOfHostMemoryForEveryKind) {
             EXPECT_EQ(rig.taken(), wanted)
                 << "call " << nth << " of " << name(type.dtype) << ", step " << step << ", rank "
                 << world.rank() << " of " << ranks;
-            EXPECT_EQ(*plan.outcome(), 0U);
+            EXPECT_EQ(outcome_of(plan), 0U);
           }
           meet(world);
         }
@@ -63,7 +63,7 @@ TEST_F(StreamPlans, RunAheadOfTheirStreamsInOrder) {
     gate.open();
     own.synchronize();
     EXPECT_EQ(own.elements(0), std::vector<float>(1000, 2048));
-    EXPECT_EQ(*plan.outcome(), 0U);
+    EXPECT_EQ(outcome_of(plan), 0U);
     meet(world, "end");
   });
 }

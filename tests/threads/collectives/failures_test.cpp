@@ -137,7 +137,7 @@ TEST(CollectiveFailure, ATimeoutBetweenHostsNamesTheAbsentRankAndNoOther) {
       Plan plan = group.plan(call);
       if (world.rank() != 1) {
         ASSERT_TRUE(plan.start().ok());
-        const Status late = plan.wait(Deadline::after(std::chrono::seconds(2)));
+        const Status late = plan.wait(Deadline::after(std::chrono::seconds(3)));
         EXPECT_EQ(late.code(), Code::timeout);
         EXPECT_EQ(late.detail().peer, 1) << late.text();
         EXPECT_TRUE(contains(late.text(), "rank 1 (host ") &&
