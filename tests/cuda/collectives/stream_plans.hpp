@@ -13,7 +13,7 @@
 
 namespace weft::tests {
 
-/// What the plan's streams have been told. Others may write the word at that moment.
+/// The outcome that the plan's streams are told. Others may write the word at that moment.
 inline std::uint32_t outcome_of(const Plan& plan) {
   return __atomic_load_n(plan.outcome(), __ATOMIC_ACQUIRE);
 }
