@@ -56,10 +56,10 @@ class StreamWords {
   /// The same of streams that wait in captured graphs, on words of take(): +1 or -1.
   void count_waiting(int change) noexcept {
     waiting_.fetch_add(change, std::memory_order_acq_rel);
-    all_waiting_.fetch_add(change, std::memory_order_acq_rel);
+    all_waiting.fetch_add(change, std::memory_order_acq_rel);
   }
   /// Whether a stream of the process waits for any of its worlds.
-  static bool any_waits() noexcept { return all_waiting_.load(std::memory_order_acquire) > 0; }
+  static bool any_waits() noexcept { return all_waiting.load(std::memory_order_acquire) > 0; }
   /// Waits that are part of graphs. One that is launched may be on its way to them at any time.
   int captured() const noexcept { return captured_.load(std::memory_order_acquire); }
   void count_captured(int change) noexcept {
@@ -86,7 +86,7 @@ class StreamWords {
   std::vector<std::uint32_t> values_;
   std::vector<Event> events_;  ///< behind a word's last wait; null: there was none
   std::atomic<int> waiting_{0};
-  static inline std::atomic<int> all_waiting_{0};
+  static inline std::atomic<int> all_waiting{0};
   std::atomic<int> captured_{0};
 };
 
