@@ -261,6 +261,9 @@ TEST_F(GraphEnds, AGraphThatGoesGivesBackAllThatItHeld) {
 }
 
 TEST_F(GraphEnds, TwoExecutablesAtOnceAreAnError) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer reports the race that overlapping replays are";
+#endif
   run_on(1, settings().with(Setting::log, "off"), [&](World& world) {
     Slot slot = world.expose(graph_spec(Memory::gpu(0), 1));
     RemoteSlot remote = world.attach(0, graph_spec({}, 1));

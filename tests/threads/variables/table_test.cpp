@@ -102,8 +102,8 @@ class Worker {
   Table& table_;
 };
 
-/// The losses of each worker.
-std::map<int, std::string> losses(const Job& job, Loop loop) {
+/// The losses of each worker. `refused`: its one worker is refused, and servers see it leave.
+std::map<int, std::string> losses(const Job& job, Loop loop, bool refused = false) {
   std::map<int, std::string> all;
   std::mutex mutex;
   run_on(job.ranks, settings().with(Setting::fabric, job.fabric), [&](World& world) {
@@ -121,12 +121,20 @@ std::map<int, std::string> losses(const Job& job, Loop loop) {
     Table table = server.table("model", table_specs(layer.graph, layer.variables), options);
     if (!server.works()) {
       Table* const tables[] = {&table};
-      server.serve(tables).or_throw();
+      const Status served = server.serve(tables);
+      if (!refused) served.or_throw();
     } else {
       for (const TensorSpec& spec : table.specs())
         dataflow::fill_at_random(table.parameter(spec.name), std::uint64_t(spec.name[0]));
       table.initialize().or_throw();
-      const std::string own = Worker(world, executor, table).run(loop);
+      std::string own;
+      const auto run = [&] { own = Worker(world, executor, table).run(loop); };
+      if (refused) {
+        EXPECT_TRUE(tells(thrown_by(run), Code::bad_argument,
+                          {"only the parameters of a bsp table without replicas are read"}));
+        return;
+      }
+      run();
       for (const TensorSpec& spec : table.specs()) {
         EXPECT_EQ(touched.written.contains(table.gradient(spec.name).data()), loop != Loop::by_hand)
             << "a gradient is computed where the table reads it: " << spec.name;
@@ -222,15 +230,11 @@ TEST(TableVariablesOfAGraph, NeedVariablesThatTheGraphOnlyReads) {
 }
 
 TEST(TableVariablesOfAGraph, AreNotViewedWhileWorkersAreOutOfStep) {
-  const Job job{.ranks = 2, .servers = 1, .consistency = Consistency::ssp(1)};
-  EXPECT_TRUE(tells(thrown_by([&] { losses(job, Loop::viewed); }), Code::bad_argument,
-                    {"only the parameters of a bsp table without replicas are read"}));
+  losses({.ranks = 2, .servers = 1, .consistency = Consistency::ssp(1)}, Loop::viewed, true);
 }
 
 TEST(TableVariablesOfAGraph, AreNotViewedOnReplicas) {
-  const Job job{.ranks = 3, .servers = 2, .replicas = 2};
-  EXPECT_TRUE(tells(thrown_by([&] { losses(job, Loop::viewed); }), Code::bad_argument,
-                    {"without replicas"}));
+  losses({.ranks = 3, .servers = 2, .replicas = 2}, Loop::viewed, true);
 }
 
 TEST(TableVariablesOfAGraph, AreNotViewedIfTheyAreSplit) {
