@@ -22,11 +22,16 @@ constexpr std::array kEnds{Ends{.owner = Memory::gpu(), .other = Memory::gpu()},
                            Ends{.owner = Memory::gpu(), .other = Memory::host()},
                            Ends{.owner = Memory::host(), .other = Memory::gpu()}};
 
-/// ThreadSanitizer is slow, and the fabrics have much the same races.
+bool full() { return std::getenv("WEFT_TEST_FULL") != nullptr; }
+
+/// Sanitizers are slow, and the fabrics have much the same races.
 std::vector<Over> fabrics_of_gpus() {
 #if defined(__SANITIZE_THREAD__)
   return {Over::shm};
 #else
+#if defined(__SANITIZE_ADDRESS__)
+  if (!full()) return {Over::shm};
+#endif
   std::vector<Over> fabrics{Over::shm, Over::tcp};
 #if defined(WEFT_TEST_FAKE_NIC)
   fabrics.insert(fabrics.end(), {Over::nics, Over::nics_with_dma_buf, Over::nics_with_peermem});
@@ -84,8 +89,6 @@ struct Case {
   Ends ends;
 };
 
-bool full() { return std::getenv("WEFT_TEST_FULL") != nullptr; }
-
 /// Within a host each body with all ends; elsewhere with one choice of ends for each fabric, so
 /// that a body has each of them, or with WEFT_TEST_FULL all.
 std::vector<Case> cases() {
@@ -113,6 +116,7 @@ class OnGpus : public tests::OnGpus, public testing::WithParamInterface<Case> {
     }
     run(run_of.body, run_of.fabric, run_of.ends, seed);
     if (control() == nullptr) return;
+    EXPECT_TRUE(late_copies_end()) << "seed " << seed;
     EXPECT_EQ(control()->take_complaints(), std::vector<std::string>{}) << "seed " << seed;
   }
 };

@@ -10,6 +10,7 @@
 
 #include "tests/cuda/rig.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/soon.hpp"
 
 namespace weft::tests {
 
@@ -39,6 +40,21 @@ class OnGpus : public testing::Test {
   virtual stand_in::Options options() const { return {}; }
   stand_in::Control* control() const { return control_; }
   const Driver& driver() const { return *driver_; }
+
+  /// Copies may go on when their world has gone, and a copy of another world looks after them.
+  /// Whether nothing is left of them soon.
+  bool late_copies_end() const {
+    bool all_ended = control_->leftovers().empty();
+    if (all_ended) return true;
+    run_on(1, [&](World& world) {
+      const Tensor host = world.allocate(DType::f32, {8});
+      all_ended = soon([&] {
+        world.copy(host, host);
+        return control_->leftovers().empty();
+      });
+    });
+    return all_ended;
+  }
 
  private:
   stand_in::Control* control_ = nullptr;
