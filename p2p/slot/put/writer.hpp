@@ -74,6 +74,8 @@ class PutWriter final : public RemoteEnd {
   Request put_front(const Tensor& tensor, bool more) noexcept;
   /// Whether a put would not be pending: there is a credit, or none will come any more.
   bool may_put() noexcept;
+  /// Once granted, of a slot on a GPU: whether NICs write to where it lies.
+  bool is_by_nic() const noexcept { return mapped_ == nullptr; }
   /// Moves what can be moved. Returns whether puts are still pending.
   bool move_pending() noexcept;
 
