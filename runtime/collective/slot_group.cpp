@@ -244,9 +244,13 @@ bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {
 }
 
 void SlotGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) const {
+  // What has come waits for this rank's GPU.
+  const auto is_here = [&](int r) {
+    return call.on_device && link(r) != nullptr && link(r)->at_hand();
+  };
   for (int r = 0; r < size(); ++r)
-    if (r != me_ && takes_from(call, r)) members.push_back(r);
-  if (!members.empty()) return;
+    if (r != me_ && takes_from(call, r) && !is_here(r)) members.push_back(r);
+  if (!members.empty() || (call.on_device && gpu_works_)) return;
   // All data has arrived here; some of this rank's puts are not complete.
   for (int r = 0; r < size(); ++r) {
     if (r == me_) continue;

@@ -329,7 +329,7 @@ bool SlotLink::accepts(const std::byte* data) noexcept {
 }
 
 const std::byte* SlotLink::held() const noexcept {
-  return held_ ? held_.tensor().data() + held_at_ : nullptr;
+  return held_ && !copy_.has_begun() ? held_.tensor().data() + held_at_ : nullptr;
 }
 
 bool SlotLink::has_sent(std::size_t piece) noexcept {
