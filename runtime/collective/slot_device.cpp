@@ -115,20 +115,23 @@ void SlotGroup::begin(PlannedCall& call) noexcept {
 }
 
 GpuWord SlotGroup::find_paths(const PlannedCall& call) noexcept {
+  using p2p::cuda::GpuWay;
   if (gpu_->has_no_path()) return GpuWord::no;
-  bool all = true;
+  GpuWord all = GpuWord::yes;
   for (const BetweenHosts::Partner& partner : call.between.partners) {
     if (!partner.widths.sends) continue;
     SlotLink* const link = this->link(partner.rank);
-    const auto reached = link == nullptr ? std::nullopt : link->reaches_gpu();
-    if (!reached) all = false;
-    if (reached != false) continue;
-    gpu_->refuse(formatted("the NIC of rank {} does not reach its GPU (see its log)",
-                           ranks_[static_cast<std::size_t>(partner.rank)]),
-                 false);
-    return GpuWord::no;
+    const auto way = link == nullptr ? std::nullopt : link->way_to_gpu(*gpu_);
+    if (!way) all = all == GpuWord::yes ? GpuWord::none : all;
+    if (!way || way == GpuWay::nic || way == GpuWay::mapped) continue;
+    const bool passes = way == GpuWay::not_mapped;
+    gpu_->refuse(formatted("towards rank {}: {}", ranks_[static_cast<std::size_t>(partner.rank)],
+                           p2p::cuda::reason_of(*way)),
+                 passes);
+    if (!passes) return GpuWord::no;
+    all = GpuWord::later;
   }
-  return all ? GpuWord::yes : GpuWord::none;
+  return all;
 }
 
 bool SlotGroup::awaits_word(const PlannedCall& call, int member) const noexcept {
@@ -159,6 +162,7 @@ bool SlotGroup::agree(PlannedCall& call) noexcept {
           false);
   }
   if (!none_refuses) {
+    gpu_->wait_for_paths(false);
     if (!has_path) gpu_->learn_of_no_path();
     fall_back(call, !has_path);
     return false;
@@ -167,6 +171,7 @@ bool SlotGroup::agree(PlannedCall& call) noexcept {
   if (!all_offer || said(call, me_) == GpuWord::yes) return false;
   // All have opened their slots, or are about to.
   const GpuWord paths = find_paths(call);
+  gpu_->wait_for_paths(paths == GpuWord::none);
   if (paths == GpuWord::none) {
     local_.progress.help();
     return false;
@@ -204,7 +209,7 @@ bool SlotGroup::combine_on_gpu(PlannedCall& call, std::int64_t count) noexcept {
 bool SlotGroup::look_at_gpu(const PlannedCall& call) noexcept {
   if (gpu_ == nullptr) return true;
   count_device_copies(gpu_->take_begun());
-  gpu_works_ = gpu_->works();
+  (void)gpu_->works();
   if (gpu_->failure().ok()) return true;
   if (call.on_device) fail_on_gpu(call, "part", gpu_->failure());
   return !call.on_device;

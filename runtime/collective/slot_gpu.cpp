@@ -96,11 +96,9 @@ bool SlotGpu::is_reached(const Tensor& tensor) {
     if (rank == local_.rank) continue;
     p2p::Channel& channel = *mesh_.peer(rank).channel;
     std::string why;
-    if (channel.reaches_gpu(tensor, &why)) continue;
-    if (why.empty())
-      why = channel.fabric() == p2p::FabricKind::shm
-                ? "it is on this rank's host, and others of the group are not"
-                : "the path reaches host memory alone";
+    // Within a host GPUs copy, which is found out when slots are attached to.
+    if (channel.fabric() == p2p::FabricKind::shm || channel.reaches_gpu(tensor, &why)) continue;
+    if (why.empty()) why = "the path reaches host memory alone";
     refuse(fmt::format("towards rank {}: {}", rank, why), false);
     return false;
   }
@@ -298,10 +296,11 @@ bool SlotGpu::has_ended(const GpuWork& work) noexcept {
 bool SlotGpu::works() noexcept {
   bool works = false;
   for (std::size_t at = 0; at < kept_.size(); ++at) works = !poll(at) || works;
-  silent_.set(works);
+  const bool is_silent = works || waits_for_paths_;
+  silent_.set(is_silent);
   // One that is about to sleep has looked before.
-  if (works && !is_silent_) local_.ring();
-  is_silent_ = works;
+  if (is_silent && !is_silent_) local_.ring();
+  is_silent_ = is_silent;
   return works;
 }
 

@@ -86,8 +86,15 @@ class SlotGpu {
   /// Whether a work that has begun has ended, and well.
   bool has_ended(const GpuWork& work) noexcept;
 
-  /// Whether a work goes on. A waiting thread of the rank is to look again as long as that is so.
+  /// Whether a work goes on. A waiting thread of the rank is to look again as long as that is so,
+  /// or while paths are proven, which rings no bell either.
   bool works() noexcept;
+  void wait_for_paths(bool waits) noexcept {
+    waits_for_paths_ = waits;
+    (void)works();
+  }
+  /// Whether that was so when it was last looked at, or paths are proven.
+  bool is_silent() const noexcept { return is_silent_; }
   const Status& failure() const noexcept { return failure_; }
   /// Works since the last call.
   std::uint64_t take_begun() noexcept { return std::exchange(begun_, 0); }
@@ -127,6 +134,7 @@ class SlotGpu {
   Status failure_;
   p2p::SilentWork silent_;
   bool is_silent_ = false;
+  bool waits_for_paths_ = false;
 };
 
 }  // namespace weft::detail

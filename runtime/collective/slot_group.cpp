@@ -250,7 +250,7 @@ void SlotGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) 
   };
   for (int r = 0; r < size(); ++r)
     if (r != me_ && takes_from(call, r) && !is_here(r)) members.push_back(r);
-  if (!members.empty() || (call.on_device && gpu_works_)) return;
+  if (!members.empty() || (call.on_device && works_silently())) return;
   // All data has arrived here; some of this rank's puts are not complete.
   for (int r = 0; r < size(); ++r) {
     if (r == me_) continue;

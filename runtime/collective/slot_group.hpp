@@ -58,7 +58,7 @@ class SlotGroup final : public CollectiveGroup {
   void offer(PlannedCall& planned, const Task& task, const Call& call) override;
   std::optional<CollectiveMessage> hear_gpu(int rank,
                                             const CollectiveMessage& word) noexcept override;
-  bool works_silently() const noexcept override { return gpu_works_; }
+  bool works_silently() const noexcept override { return gpu_ != nullptr && gpu_->is_silent(); }
   bool gpu_works() noexcept override { return gpu_ != nullptr && gpu_->works(); }
   void disconnect() noexcept override {
     linked_.clear();
@@ -162,7 +162,6 @@ class SlotGroup final : public CollectiveGroup {
   std::vector<std::byte*> targets_;
   std::unique_ptr<SlotGpu> gpu_;  ///< made by the first call on tensors on a GPU
   GpuWords words_;
-  bool gpu_works_ = false;
   GpuWork combine_;
   GpuWork place_;                    ///< a copy within this rank's tensors
   std::size_t combined_ = 0;         ///< bytes of this rank's share that are combined

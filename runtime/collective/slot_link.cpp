@@ -68,12 +68,13 @@ void SlotLink::open(Width out_width, Width in_width, const Widths& widths) {
   out.remote = slots_.begin_attach(peer_, spec(local_.rank, out_width));
 }
 
-std::optional<bool> SlotLink::reaches_gpu() noexcept {
+std::optional<p2p::cuda::GpuWay> SlotLink::way_to_gpu(const SlotGpu& gpu) noexcept {
   Out& out = outs_[index(Width::gpu)];
+  // WEFT_REQUIRE=gdr refuses what would be staged.
   if (!out.remote || out.remote->answer().state() == p2p::AttachAnswer::State::refused)
-    return false;  // WEFT_REQUIRE=gdr refuses what would be staged
+    return p2p::cuda::GpuWay::nic_refused;
   if (!out.granted) learn_answer(out);
-  return out.granted ? std::optional(out.remote->is_by_nic()) : std::nullopt;
+  return out.granted ? out.remote->map_step(gpu.gpu()) : std::nullopt;
 }
 
 void SlotLink::learn_answer(Out& out) noexcept {

@@ -85,9 +85,9 @@ class SlotLink {
   bool is_open(const Widths& widths) const noexcept;
   /// True if the peer has not answered a request for a slot that the call sends by.
   bool opens() noexcept;
-  /// Whether the peer's NIC takes the pieces of such calls to its GPU; nullopt: it has not
-  /// answered. Requires open().
-  std::optional<bool> reaches_gpu() noexcept;
+  /// How the pieces of such calls come to the peer's GPU; nullopt: that is not known yet. Requires
+  /// open().
+  std::optional<p2p::cuda::GpuWay> way_to_gpu(const SlotGpu& gpu) noexcept;
 
   /// Sets what the next call sends and receives. Requires open(widths).
   void expect(const PieceHead& head, const Widths& widths, const Sending& sending,

@@ -21,6 +21,7 @@
 #include "p2p/slot/put/held_up.hpp"
 #include "p2p/slot/put/in_flight_puts.hpp"
 #include "p2p/slot/put/lending.hpp"
+#include "p2p/slot/put/map_steps.hpp"
 #include "p2p/slot/put/mapped_puts.hpp"
 #include "p2p/slot/put/pending_puts.hpp"
 #include "p2p/slot/put/refused_put.hpp"
@@ -74,14 +75,15 @@ class PutWriter final : public RemoteEnd {
   Request put_front(const Tensor& tensor, bool more) noexcept;
   /// Whether a put would not be pending: there is a credit, or none will come any more.
   bool may_put() noexcept;
-  /// Once granted, of a slot on a GPU: whether NICs write to where it lies.
-  bool is_by_nic() const noexcept { return mapped_ == nullptr; }
   /// Moves what can be moved. Returns whether puts are still pending.
   bool move_pending() noexcept;
 
   /// The rest of an attach, for a slot on a GPU: maps the owner's buffers where that can be and
   /// proves that they are reached, or finds out why not. The application's thread, before a put.
   void map_buffers(Deadline deadline) noexcept;
+  /// The same without a wait, for puts from that GPU: one step. How puts come to the slot; nullopt:
+  /// it is to be called again, soon if a copy of a GPU is under way. One thread at a time.
+  std::optional<p2p::cuda::GpuWay> map_step(const std::shared_ptr<p2p::cuda::Gpu>& gpu) noexcept;
 
   // Requests.
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
@@ -184,6 +186,13 @@ class PutWriter final : public RemoteEnd {
   p2p::MappedPuts::Way map_by(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
   p2p::cuda::GpuWay prove(Deadline until);
   p2p::cuda::GpuWay ask_whether_seen(std::uint64_t nonce, Deadline until);
+  void ask_owner(std::uint64_t nonce);
+  /// The owner and the puts to come learn the way.
+  void settle_way(const p2p::MappedPuts::Way& way) noexcept;
+  // Steps of map_step(); the way once there is one. Throw Error.
+  std::optional<p2p::MappedPuts::Way> begin_to_map(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
+  std::optional<p2p::MappedPuts::Way> go_on_mapping();
+  void settle_steps(const std::shared_ptr<p2p::cuda::Gpu>& gpu, p2p::MappedPuts::Way way) noexcept;
   Status begin_mapped(std::uint64_t ticket, std::span<const Tensor> parts, std::uint64_t buffer,
                       const p2p::cuda::StreamPoint* after) noexcept;
   /// Begins the copy of the put behind the first one, if its buffer is free.
@@ -321,6 +330,7 @@ class PutWriter final : public RemoteEnd {
   std::unique_ptr<p2p::ChunkedPuts> chunks_;      ///< null: tensors that are staged go whole
   bool is_staging_ = false;  ///< the put that was to move waits for its copy by a GPU
   std::unique_ptr<p2p::MappedPuts> mapped_;  ///< null: the slot lies in host memory
+  std::optional<p2p::MapSteps> map_steps_;
   struct WhyNot {
     const char* mapped = nullptr;
     const char* reached = nullptr;
