@@ -73,7 +73,7 @@ class PutWriter final : public RemoteEnd {
   /// (Notify::always) whose ends know how much comes. The source is dense. `more`: another put
   /// follows at once, and the two may go together.
   Request put_front(const Tensor& tensor, bool more) noexcept;
-  /// Whether a put would not be pending: there is a credit, or none will come any more.
+  /// Whether a put would not wait for a credit: there is one, or none will come any more.
   bool may_put() noexcept;
   /// Moves what can be moved. Returns whether puts are still pending.
   bool move_pending() noexcept;
