@@ -106,7 +106,7 @@ class CollectiveGroup : public p2p::Progressable {
   virtual void begin(PlannedCall& call) noexcept = 0;
   /// Prepares a call on tensors on GPUs for these to carry it out, `task` on the tensors of
   /// `call`: sets `device`, or `asks_again`, or neither if they never do. Throws Error.
-  virtual void offer(PlannedCall& planned, const Task& task, const Call& call) = 0;
+  virtual void offer(PlannedCall& /*planned*/, const Task& /*task*/, const Call& /*call*/) {}
   /// The call by which the ranks agree that streams run a plan; null: they don't, on any rank, and
   /// the reason is kept. Throws Error.
   virtual std::shared_ptr<PlannedCall> make_preparation(PlannedCall& call);

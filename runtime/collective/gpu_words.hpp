@@ -1,4 +1,4 @@
-// What the members of a group between hosts say about calls that their GPUs may carry out.
+// Words of the members of a group between hosts about calls that their GPUs may carry out.
 #pragma once
 
 #include <array>

@@ -112,8 +112,11 @@ bool ScheduleRun::send_some(SlotLink& link, End& end) noexcept {
 }
 
 void ScheduleRun::take(const Step& move, std::size_t first, const std::byte* from,
-                       std::size_t bytes, SlotLink& link, Reducer* reducer) noexcept {
-  if (move.what == What::recv) return link.copy(data(move, move.place) + first, from, bytes);
+                       std::size_t bytes, Reducer* reducer) noexcept {
+  if (move.what == What::recv) {
+    std::memcpy(data(move, move.place) + first, from, bytes);
+    return;
+  }
   const std::size_t at = first / tensors_.sum_element * tensors_.sum_element;
   std::byte* const sum = data(move, Place::sum) + at;
   const std::byte* const own = data(move, move.place) + at;
@@ -151,10 +154,10 @@ bool ScheduleRun::take_some(SlotLink& link, End& end, Links links, Reducer* redu
     const std::byte* from = link.hold(!end.was_greeted, some);
     if (from == nullptr) break;
     if (some > 0 && gpu == nullptr)
-      take(move, end.taken_bytes, from, some, link, reducer);
+      take(move, end.taken_bytes, from, some, reducer);
     else if (some > 0 && !take_by_gpu(move, from, some, link, end, *gpu))
       break;
-    link.release();
+    link.release(gpu == nullptr && move.what == What::recv ? some : 0);
     end.was_greeted = true;
     end.taken_bytes += some;
     moved = true;

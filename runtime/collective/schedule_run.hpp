@@ -99,7 +99,7 @@ class ScheduleRun {
   bool take_some(SlotLink& link, End& end, Links links, Reducer* reducer, SlotGpu* gpu) noexcept;
   /// Copies or combines a piece that has come. `first`: bytes of the step before it.
   void take(const Step& move, std::size_t first, const std::byte* from, std::size_t bytes,
-            SlotLink& link, Reducer* reducer) noexcept;
+            Reducer* reducer) noexcept;
   /// The same by the GPU. True once that has ended.
   bool take_by_gpu(const Step& move, const std::byte* from, std::size_t bytes, SlotLink& link,
                    End& end, SlotGpu& gpu) noexcept;

@@ -167,9 +167,7 @@ void SlotGroup::advance_first(PlannedCall& call) noexcept {
   }
   if (!step(call) || !look_at_gpu(call) || !over(call)) return;
   if (!call.on_device) finish(call);
-  std::uint64_t copied = 0;
-  for (const int r : linked_) copied += link(r)->copied();
-  set_bytes_copied(copied);
+  set_bytes_copied(copied_);
   call.stage = Stage::ended;
 }
 
@@ -244,7 +242,7 @@ bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {
 }
 
 void SlotGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) const {
-  // What has come waits for this rank's GPU.
+  // Pieces that have come wait for this rank's GPU.
   const auto is_here = [&](int r) {
     return call.on_device && link(r) != nullptr && link(r)->at_hand();
   };

@@ -92,7 +92,7 @@ class SlotGroup final : public CollectiveGroup {
   GpuWord find_paths(const PlannedCall& call) noexcept;
   void begin_on_gpu(PlannedCall& call) noexcept;
   bool combine_on_gpu(PlannedCall& call, std::int64_t count) noexcept;
-  /// What this rank keeps for itself is where it belongs.
+  /// This rank has its own part where it belongs.
   bool has_placed_own() const noexcept { return !place_.has_begun() || gpu_->has_ended(place_); }
   /// Sees to works that go on, or have failed. False: the group has failed.
   bool look_at_gpu(const PlannedCall& call) noexcept;
@@ -150,6 +150,7 @@ class SlotGroup final : public CollectiveGroup {
 
   p2p::SlotTable& slots_;
   const std::string link_name_;
+  std::uint64_t copied_ = 0;                      ///< bytes, by all links
   std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank
   std::vector<int> linked_;                       ///< ranks that have a link, by turn()
   bool reaches_all_ = true;                       ///< the call's partners all have links

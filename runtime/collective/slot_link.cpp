@@ -103,21 +103,14 @@ bool SlotLink::opens() noexcept {
 void SlotLink::expect(const PieceHead& head, const Widths& widths, const Sending& sending,
                       const Taking& taking) noexcept {
   head_ = head;
-  head_.total = sending.piece_schedule.first_bytes();
-  in_total_ = taking.piece_schedule.first_bytes();
+  head_.total = sending.piece_schedule.first_bytes() + sending.by_put;
+  in_total_ = taking.piece_schedule.first_bytes() + taking.by_hold;
   widths_ = widths;
   sending_ = sending;
   taking_ = taking;
   first_put_ = put_;
   has_head_ = false;
   copy_.pass();
-}
-
-void SlotLink::expect(const PieceHead& head, const Widths& widths, std::uint64_t out_total,
-                      std::uint64_t in_total) noexcept {
-  expect(head, widths, Sending{}, Taking{});
-  head_.total = out_total;
-  in_total_ = in_total;
 }
 
 bool SlotLink::step(std::size_t results) noexcept {
@@ -220,11 +213,6 @@ const std::byte* SlotLink::hold(bool headed, std::size_t bytes) noexcept {
   return held();
 }
 
-void SlotLink::copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  std::memcpy(to, from, bytes);
-  copied_ += bytes;
-}
-
 const std::byte* SlotLink::hold_on_gpu(bool headed, std::size_t bytes) noexcept {
   const auto take = [this](Width width) {
     Result<Arrival> arrival = next_arrival(width);
@@ -313,7 +301,8 @@ Status SlotLink::take_some() noexcept {
       held_ = std::move(*arrival);
       held_at_ = ahead;
     } else if (piece.bytes > 0) {
-      copy(to + piece.offset, data + ahead, piece.bytes);
+      std::memcpy(to + piece.offset, data + ahead, piece.bytes);
+      copied_ += piece.bytes;
     }
     taking_.piece_schedule.pass(piece);
   }

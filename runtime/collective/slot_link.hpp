@@ -63,18 +63,26 @@ class SlotLink {
     PieceSchedule piece_schedule{};
     Source first{};
     Source second{};
+    std::uint64_t by_put = 0;  ///< bytes that the caller sends itself, with put()
   };
   struct Taking {
     PieceSchedule piece_schedule{};
     std::byte* first = nullptr;  ///< null: each piece of the first part is held to be combined
     std::byte* second = nullptr;
+    std::uint64_t by_hold = 0;  ///< bytes that the caller takes itself, with hold()
   };
 
   /// `name`: prefix of the slots' names, to which the link appends the writer. `usual`: bytes of a
   /// piece of a part that has several, the same at both ends.
+  /// `copied`: grows by the bytes that the processor copies.
   SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, std::string name, int peer,
-           std::size_t usual)
-      : local_(local), slots_(slots), name_(std::move(name)), peer_(peer), usual_(usual) {}
+           std::size_t usual, std::uint64_t& copied)
+      : local_(local),
+        slots_(slots),
+        name_(std::move(name)),
+        peer_(peer),
+        usual_(usual),
+        copied_(copied) {}
   ~SlotLink();
   SlotLink(const SlotLink&) = delete;
   SlotLink& operator=(const SlotLink&) = delete;
@@ -92,9 +100,6 @@ class SlotLink {
   /// Sets what the next call sends and receives. Requires open(widths).
   void expect(const PieceHead& head, const Widths& widths, const Sending& sending,
               const Taking& taking) noexcept;
-  /// The same for a caller that moves the bytes itself, with put() and hold().
-  void expect(const PieceHead& head, const Widths& widths, std::uint64_t out_total,
-              std::uint64_t in_total) noexcept;
   /// Makes progress: sends pieces up to the first long one, of the second part at most the first
   /// `results`, and takes what has come. True if another piece may go at once: the caller polls
   /// first, so that both directions go on together.
@@ -103,18 +108,20 @@ class SlotLink {
   const std::byte* held() const noexcept;
   /// Where it lies.
   const Tensor& held_tensor() const noexcept { return held_.tensor(); }
-  void release() noexcept { held_.release(); }
+  /// `copied`: bytes that the processor has copied out of it.
+  void release(std::size_t copied = 0) noexcept {
+    copied_ += copied;
+    held_.release();
+  }
 
   // For callers that decide themselves what moves.
   bool has_room() noexcept;
   /// Requires has_room(). If `headed`, `bytes` is at most Piece::kMostHeaded. `more`: another piece
   /// follows at once.
   void put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept;
-  /// Returns the oldest received piece, of so many bytes, valid until release(); null if there is
-  /// none. Its address is of no use if it has no bytes.
+  /// Returns the oldest received piece, of `bytes`, valid until release(); null if there is none.
+  /// Its address is of no use if it has no bytes.
   const std::byte* hold(bool headed, std::size_t bytes) noexcept;
-  /// Copies out of a received piece, and counts the bytes.
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   /// Called when this call expects nothing more from the peer. A piece that still arrives is
   /// unexpected, unless it belongs to a later call.
   void watch() noexcept;
@@ -145,7 +152,6 @@ class SlotLink {
 
   /// The head of a piece that does not belong to this call as expected.
   const std::optional<PieceHead>& unexpected() const noexcept { return unexpected_; }
-  std::uint64_t copied() const noexcept { return copied_; }
 
  private:
   static constexpr std::size_t kWidths = 3;
@@ -214,7 +220,7 @@ class SlotLink {
   GpuWork copy_;             ///< of the piece that is held to where it belongs
   std::optional<PieceHead> unexpected_;
   Status status_{};
-  std::uint64_t copied_ = 0;
+  std::uint64_t& copied_;
 };
 
 }  // namespace weft::detail

@@ -67,8 +67,8 @@ void SlotGroup::open_links(const PlannedCall& call) {
 SlotLink& SlotGroup::add_link(int rank) {
   auto& link = links_[static_cast<std::size_t>(rank)];
   if (link) return *link;
-  auto made = std::make_unique<SlotLink>(local_, slots_, link_name_,
-                                         ranks_[static_cast<std::size_t>(rank)], choices_.piece);
+  auto made = std::make_unique<SlotLink>(
+      local_, slots_, link_name_, ranks_[static_cast<std::size_t>(rank)], choices_.piece, copied_);
   const auto at =
       std::ranges::lower_bound(linked_, turn(rank), {}, [this](int r) { return turn(r); });
   linked_.insert(at, rank);
@@ -90,7 +90,8 @@ void SlotGroup::exchange(PlannedCall& call) noexcept {
     const SlotLink::Widths widths = partner == nullptr ? SlotLink::Widths{} : partner->widths;
     if (partner != nullptr && link(r)->is_open(widths)) ++reached;
     if (rounds)
-      link(r)->expect(head, widths, rounds->bytes_to(r), rounds->bytes_from(r));
+      link(r)->expect(head, widths, {.by_put = rounds->bytes_to(r)},
+                      {.by_hold = rounds->bytes_from(r)});
     else if (partner != nullptr)
       link(r)->expect(head, widths, sending(call, r), taking(call, r));
     else

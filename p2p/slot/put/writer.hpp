@@ -21,7 +21,6 @@
 #include "p2p/slot/put/held_up.hpp"
 #include "p2p/slot/put/in_flight_puts.hpp"
 #include "p2p/slot/put/lending.hpp"
-#include "p2p/slot/put/map_steps.hpp"
 #include "p2p/slot/put/mapped_puts.hpp"
 #include "p2p/slot/put/pending_puts.hpp"
 #include "p2p/slot/put/refused_put.hpp"
@@ -330,7 +329,6 @@ class PutWriter final : public RemoteEnd {
   std::unique_ptr<p2p::ChunkedPuts> chunks_;      ///< null: tensors that are staged go whole
   bool is_staging_ = false;  ///< the put that was to move waits for its copy by a GPU
   std::unique_ptr<p2p::MappedPuts> mapped_;  ///< null: the slot lies in host memory
-  std::optional<p2p::MapSteps> map_steps_;
   struct WhyNot {
     const char* mapped = nullptr;
     const char* reached = nullptr;

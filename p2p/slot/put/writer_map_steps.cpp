@@ -13,8 +13,7 @@ using Step = p2p::MapSteps::Step;
 
 std::optional<GpuWay> PutWriter::map_step(const std::shared_ptr<p2p::cuda::Gpu>& gpu) noexcept {
   if (!mapped_) return GpuWay::nic;
-  if (!map_steps_.has_value()) map_steps_.emplace();
-  p2p::MapSteps& steps = *map_steps_;
+  p2p::MapSteps& steps = mapped_->steps;
   try {
     std::optional<p2p::MappedPuts::Way> end;
     if (steps.step == Step::begins)
@@ -39,16 +38,16 @@ std::optional<p2p::MappedPuts::Way> PutWriter::begin_to_map(
   if (auto way = mapped_->map(owner_.rank, gpu); way.way != GpuWay::mapped) return way;
   const GpuWay proof = local_.gpus->peers().proven(owner_.rank, mapped_->chunk(), gpu->ordinal());
   if (proof != GpuWay::unproven) return p2p::MappedPuts::Way{proof};
-  map_steps_->nonce = p2p::make_nonce();
+  mapped_->steps.nonce = p2p::make_nonce();
   const std::lock_guard lock(pending_.mutex());
-  mapped_->begin_page(map_steps_->nonce);
-  map_steps_->step = Step::writes;
+  mapped_->begin_page(mapped_->steps.nonce);
+  mapped_->steps.step = Step::writes;
   return std::nullopt;
 }
 
 std::optional<p2p::MappedPuts::Way> PutWriter::go_on_mapping() {
   using Way = p2p::MappedPuts::Way;
-  p2p::MapSteps& steps = *map_steps_;
+  p2p::MapSteps& steps = mapped_->steps;
   if (steps.step == Step::asks) {
     const auto seen = mapped_->answered(steps.nonce);
     if (!seen) return std::nullopt;
@@ -74,7 +73,7 @@ std::optional<p2p::MappedPuts::Way> PutWriter::go_on_mapping() {
 
 void PutWriter::settle_steps(const std::shared_ptr<p2p::cuda::Gpu>& gpu,
                              p2p::MappedPuts::Way way) noexcept {
-  p2p::MapSteps& steps = *map_steps_;
+  p2p::MapSteps& steps = mapped_->steps;
   // A refusal that passes is met again by the next call.
   const bool passes = way.way == GpuWay::not_mapped;
   const bool says_something = way.way != GpuWay::copy_failed && !passes;

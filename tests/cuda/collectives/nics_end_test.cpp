@@ -115,7 +115,7 @@ TEST_F(NicEnds, EndTheGroupWhereAKernelOrTheGpuFails) {
         control()->refuse("cuLaunchKernel", 1, DriverStatus::unknown);
       failing.wait();
       const Status why = plan.run();
-      // What NICs bring to a lost GPU can't be flushed, which ends the path.
+      // Bytes that NICs bring to a lost GPU can't be flushed, which ends the path.
       if (is_lost)
         EXPECT_TRUE(why.code() == Code::system || why.code() == Code::path_failed) << why.text();
       else

@@ -101,8 +101,8 @@ TEST_F(ByNics, GiveTheBitsOfHostMemoryForEveryTypeAndReduction) {
     });
 }
 
-/// What kernels and puts have read too early shows, since streams are as late as they may be, and a
-/// NIC's writes are not there before a flush.
+/// A kernel or a put that reads too early shows: streams are as late as they may be, and a NIC's
+/// writes are not there before a flush.
 TEST_F(ByNics, DoSoHoweverLateTheStreamsAre) {
   for (std::uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
     const stand_in::Options lazy{
