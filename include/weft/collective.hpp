@@ -167,11 +167,12 @@ struct PlannedCall;
 /// A collective bound to its tensors, to be run any number of times without allocation,
 /// registration or control messages. Holds handles of its tensors. Tensors on a GPU, of all ranks
 /// of one host: the GPUs carry out reductions (of 2 to 8 ranks), all_gather and broadcast on each
-/// other's memory, where they reach it and weft was built with kernels. Others go through host
-/// memory that the plan keeps: this rank's input is copied at each start, its output when all else
-/// is done, which Collectives::staged_bytes() counts. Each start on a GPU allocates a few words. A
-/// plan that outlives the Collectives that made it is Code::closed. Thread-safety: as these
-/// Collectives.
+/// other's memory, where they reach it and weft was built with kernels. Likewise between hosts,
+/// where NICs reach the GPUs; each start then tells the other ranks by a control message. Others go
+/// through host memory that the plan keeps: this rank's input is copied at each start, its output
+/// when all else is done, which Collectives::staged_bytes() counts. Each start on a GPU allocates a
+/// few words. A plan that outlives the Collectives that made it is Code::closed. Thread-safety: as
+/// these Collectives.
 class [[nodiscard]] WEFT_API Plan {
  public:
   Plan() noexcept;

@@ -69,6 +69,7 @@ void CollectiveGroup::plan_work(PlannedCall& planned) {
   planned.fingerprint = planned.task.signature.fingerprint();
   if (combines(planned.task.kind()))
     planned.reducer.emplace(planned.task.signature.dtype, call.op, size());
+  const auto owner = acquire();
   prepare(planned);
 }
 

@@ -95,13 +95,18 @@ class CollectiveGroup : public p2p::Progressable {
   /// True while this rank's GPU works for a call of the group, given up or not, or proves a path:
   /// it touches others' memory. The group's owner asks, or the table once the handle has gone.
   virtual bool gpu_works() noexcept { return false; }
-  /// Does the work needed once per plan. Throws Error.
+  /// Does the work needed once per plan; the caller owns the group. Throws Error.
   virtual void prepare(PlannedCall& call) = 0;
+  /// Progress thread: `rank` has said whether its GPU takes part in a call. Returns the answer.
+  virtual std::optional<CollectiveMessage> hear_gpu(int /*rank*/,
+                                                    const CollectiveMessage& /*word*/) noexcept {
+    return {};
+  }
   /// Called once the call has its number: copies those user tensors that must be copied at once.
   virtual void begin(PlannedCall& call) noexcept = 0;
   /// Prepares a call on tensors on GPUs for these to carry it out, `task` on the tensors of
   /// `call`: sets `device`, or `asks_again`, or neither if they never do. Throws Error.
-  virtual void offer(PlannedCall& planned, const Task& task, const Call& call);
+  virtual void offer(PlannedCall& /*planned*/, const Task& /*task*/, const Call& /*call*/) {}
   /// The call by which the ranks agree that streams run a plan; null: they don't, on any rank, and
   /// the reason is kept. Throws Error.
   virtual std::shared_ptr<PlannedCall> make_preparation(PlannedCall& call);
@@ -348,9 +353,8 @@ class CollectiveGroup : public p2p::Progressable {
   Stint stint_;
   Clock::time_point disconnected_at_ = Clock::time_point::max();
   struct Known {
-    bool has_closed = false;       ///< its handle has gone; plans may be there yet
-    bool owes = false;             ///< calls were given up, and gpu_works()
-    bool is_staging_told = false;  ///< the log says why tensors on GPUs go through host memory
+    bool has_closed = false;  ///< its handle has gone; plans may be there yet
+    bool owes = false;        ///< calls were given up, and gpu_works()
   };
   Known known_;
   struct Failure {

@@ -24,7 +24,8 @@ struct CollectiveMessage {
     waits,    ///< this rank waits for the receiver's part of a call: `number`, `mark`, `signature`,
               ///< `absent`
     gave_up,  ///< this rank's open() has failed: `list`, `number`, `code`, `peer`, `text`
-    entered   ///< answers `waits`: this rank has entered that call: `number`, `absent`
+    entered,  ///< answers `waits`: this rank has entered that call: `number`, `absent`
+    gpu       ///< this rank's word about a call that GPUs may carry out: `number`, `mark`, `code`
   };
 
   p2p::MessageType type = kType;

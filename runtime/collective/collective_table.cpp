@@ -283,7 +283,7 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
   if (known == nullptr) {
     lock.unlock();
     // All ranks of a group that is in use have opened it, so this rank has closed it.
-    if (message->what == What::waits)
+    if (message->what == What::waits || message->what == What::gpu)
       mesh_.send(peer, CollectiveMessage{.what = What::closed, .group = message->group});
     return;
   }
@@ -312,6 +312,11 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
       if (!group.here) break;
       group.here->hear(peer.rank, *message);
       if (const auto answer = group.here->answer(*message)) letters.push_back({peer.rank, *answer});
+      break;
+    case What::gpu:
+      if (!group.here) break;
+      if (const auto answer = group.here->hear_gpu(peer.rank, *message))
+        letters.push_back({peer.rank, *answer});
       break;
     case What::entered:
       if (group.here) group.here->hear_entered(peer.rank, *message);

@@ -45,14 +45,6 @@ void CollectiveGroup::offer_again(PlannedCall& call) noexcept {
   }
 }
 
-void CollectiveGroup::offer(PlannedCall&, const Task&, const Call&) {
-  if (!std::exchange(known_.is_staging_told, true))
-    local_.log->info(
-        Subsystem::path,
-        "a group's tensors on GPUs go through host memory: not all of its ranks are on "
-        "one host");
-}
-
 void CollectiveGroup::fall_back(PlannedCall& call, bool for_good) noexcept {
   try {
     if (for_good) call.device.reset();

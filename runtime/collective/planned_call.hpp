@@ -35,10 +35,11 @@ struct WithinHost {
 struct BetweenHosts {
   Tensor flat_in{};  ///< `call.in` as bytes
   Tensor flat_out{};
-  Tensor results{};                     ///< results for others, as bytes; or a schedule's sums
-  std::optional<ScheduleRun> rounds{};  ///< set if the call follows a schedule
-  std::vector<std::byte> gathered{};    ///< output of an all_to_all in place, until it ends
-  std::byte nothing{};                  ///< target of parts that have no bytes
+  Tensor results{};                       ///< results for others, as bytes; or a schedule's sums
+  std::unique_ptr<ScheduleRun> rounds{};  ///< set if the call follows a schedule
+  GpuArithmetic arithmetic{};             ///< if GPUs carry it out
+  std::vector<std::byte> gathered{};      ///< output of an all_to_all in place, until it ends
+  std::byte nothing{};                    ///< target of parts that have no bytes
   struct Partner {
     int rank = 0;  ///< index of the member
     SlotLink::Widths widths{};
@@ -55,6 +56,7 @@ struct OtherWay {
   std::byte* in = nullptr;
   std::byte* out = nullptr;
   WithinHost within;
+  BetweenHosts between;
 };
 
 struct StreamRuns;
@@ -126,6 +128,7 @@ struct PlannedCall {
     std::swap(in, other_way->in);
     std::swap(out, other_way->out);
     std::swap(within, other_way->within);
+    std::swap(between, other_way->between);
   }
   void end(Status why) noexcept {
     status = std::move(why);

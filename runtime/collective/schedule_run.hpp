@@ -9,6 +9,7 @@
 
 #include "runtime/collective/reducer.hpp"
 #include "runtime/collective/schedule.hpp"
+#include "runtime/collective/slot_gpu.hpp"
 #include "runtime/collective/slot_link.hpp"
 
 namespace weft::detail {
@@ -25,7 +26,9 @@ struct ScheduleTensors {
 };
 
 /// Executes one schedule, any number of times. Steps larger than a piece are made piece by piece.
-/// Allocates memory only in the constructor.
+/// Where a GPU makes them, a step is made once its work has ended, so that what follows from it
+/// needs no order between streams and NICs. Allocates memory only in the constructor, but for the
+/// works of a GPU.
 class ScheduleRun {
  public:
   using Links = std::span<const std::unique_ptr<SlotLink>>;  ///< by rank; null for this rank
@@ -46,9 +49,10 @@ class ScheduleRun {
 
   /// Prepares the next execution.
   void restart() noexcept;
-  /// Makes every step that can be made now. `reducer`: of a call that combines, else null. Fails if
-  /// a put has failed. Returns early if a link has an unexpected head.
-  Status step(Links links, Reducer* reducer) noexcept;
+  /// Makes every step that can be made now. `reducer`: of a call that combines, else null. `gpu`:
+  /// that makes the steps; null: the processor. Fails if a put has failed. Returns early if a link
+  /// has an unexpected head.
+  Status step(Links links, Reducer* reducer, SlotGpu* gpu) noexcept;
   /// True if all steps are made; puts may still be outstanding.
   bool made() const noexcept { return made_ == schedule_.moves().size(); }
   /// True if data is still to be received from `peer`.
@@ -77,6 +81,7 @@ class ScheduleRun {
     std::size_t taken_bytes = 0;
     bool greeted = false;      ///< the head was sent
     bool was_greeted = false;  ///< the peer's head was received
+    GpuWork work{};            ///< on the piece that is held
   };
   static std::size_t index(int at) noexcept { return static_cast<std::size_t>(at); }
 
@@ -91,8 +96,16 @@ class ScheduleRun {
   bool is_next(std::uint32_t move) const noexcept;
   void pass(const Step& move) noexcept;
   bool send_some(SlotLink& link, End& end) noexcept;
-  bool take_some(SlotLink& link, End& end, Links links, Reducer* reducer) noexcept;
-  bool make_own(int channel, Reducer* reducer) noexcept;
+  bool take_some(SlotLink& link, End& end, Links links, Reducer* reducer, SlotGpu* gpu) noexcept;
+  /// Copies or combines a piece that has come. `first`: bytes of the step before it.
+  void take(const Step& move, std::size_t first, const std::byte* from, std::size_t bytes,
+            Reducer* reducer) noexcept;
+  /// The same by the GPU. True once that has ended.
+  bool take_by_gpu(const Step& move, const std::byte* from, std::size_t bytes, SlotLink& link,
+                   End& end, SlotGpu& gpu) noexcept;
+  /// A step of this rank alone, by the GPU. True once that has ended.
+  bool make_by_gpu(const Step& move, GpuWork& work, SlotGpu& gpu) noexcept;
+  bool make_own(int channel, Reducer* reducer, SlotGpu* gpu) noexcept;
   bool all_out(Links links) const noexcept;
 
   const Schedule schedule_;
@@ -100,6 +113,7 @@ class ScheduleRun {
   std::vector<std::uint32_t> at_;  ///< index of each step in its channel
   std::vector<End> ends_;          ///< by place of the peer
   std::vector<std::uint32_t> channel_made_;
+  std::vector<GpuWork> channel_works_;
   std::size_t made_ = 0;
 };
 

@@ -90,11 +90,11 @@ void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& cho
   const bool apart = choosing.task.widens || task.kind() == Kind::reduce_scatter;
   if (combines(task.kind()) && apart) {
     const std::size_t bytes = static_cast<std::size_t>(task.count) * choosing.wide_element;
-    call.between.results = Tensor(p2p::make_storage(local_.data, std::max<std::size_t>(bytes, 1)),
-                                  0, DType::u8, Shape{static_cast<std::int64_t>(bytes)});
+    call.between.results = make_results(call, bytes);
   }
   tensors.sum = apart ? call.between.results : call.between.flat_out;
-  call.between.rounds.emplace(*make_schedule(by, choosing.task, hosts_, me_), std::move(tensors));
+  call.between.rounds = std::make_unique<ScheduleRun>(
+      *make_schedule(by, choosing.task, hosts_, me_), std::move(tensors));
 }
 
 }  // namespace weft::detail

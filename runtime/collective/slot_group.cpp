@@ -30,7 +30,8 @@ SlotGroup::SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       slots_(slots),
       link_name_(fmt::format("collective {:016x} from ", id_)),
       links_(ranks_.size()),
-      hosts_(hosts()) {
+      hosts_(hosts()),
+      words_(ranks_.size()) {
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
 }
@@ -57,12 +58,14 @@ void SlotGroup::prepare_memory(PlannedCall& call) {
   const bool scans = task.kind() == Kind::scan && !call.with_word;
   if (gets(task, me_) && !scans) return;
   const std::size_t bytes = share_bytes(call, me_) * (scans ? ranks_.size() : 1);
-  if (bytes > 0)
-    call.between.results = Tensor(p2p::make_storage(local_.data, bytes), 0, DType::u8,
-                                  Shape{static_cast<std::int64_t>(bytes)});
+  if (bytes > 0) call.between.results = make_results(call, bytes);
 }
 
-void SlotGroup::begin(PlannedCall& call) noexcept { call.in = call.task.in; }
+Tensor SlotGroup::make_results(const PlannedCall& call, std::size_t bytes) const {
+  if (call.on_device) return gpu_->make(bytes);
+  return {p2p::make_storage(local_.data, std::max<std::size_t>(bytes, 1)), 0, DType::u8,
+          Shape{static_cast<std::int64_t>(bytes)}};
+}
 
 bool SlotGroup::step(PlannedCall& call) noexcept {
   help_to_open();
@@ -80,7 +83,8 @@ bool SlotGroup::step(PlannedCall& call) noexcept {
 }
 
 bool SlotGroup::step_rounds(PlannedCall& call) noexcept {
-  (void)call.between.rounds->step(links_, call.reducer ? &*call.reducer : nullptr);
+  (void)call.between.rounds->step(links_, call.reducer ? &*call.reducer : nullptr,
+                                  call.on_device ? gpu_.get() : nullptr);
   for (const int r : linked_) {
     if (!call.between.rounds->takes_from(r)) link(r)->watch();
     if (found_failure(call, r)) return false;
@@ -117,14 +121,16 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
     for (const int r : linked_)
       if (!link(r)->has_sent(combined_pieces_)) return false;
   const std::size_t share = share_bytes(call, me_);
-  const Piece piece = PieceSchedule::cut(share, combined_, choices_.piece);
+  const Piece piece = PieceSchedule::cut(share, combined_, piece_of(call));
   const auto own = static_cast<std::size_t>(share_of(call, me_).first) * task.element + combined_;
   sources_.clear();
   targets_.clear();
   for (int r = 0; r < (up_to_me ? me_ + 1 : size()); ++r)
     sources_.push_back(r == me_ ? task.in + own : held(r));
   const auto count = static_cast<std::int64_t>(piece.bytes / task.element);
-  if (count > 0 && task.kind() == Kind::scan) {
+  if (call.on_device && count > 0) {
+    if (!combine_on_gpu(call, count)) return false;
+  } else if (count > 0 && task.kind() == Kind::scan) {
     for (int r = 0; r <= me_ && up_to_me; ++r)
       targets_.push_back(r == me_ ? results(call) + combined_ : nullptr);
     for (int r = 0; r < size() && !up_to_me; ++r)
@@ -146,6 +152,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
 bool SlotGroup::over(const PlannedCall& call) const noexcept {
   if (!reaches_all_) return false;
   if (call.between.rounds ? !call.between.rounds->made() : !has_combined(call)) return false;
+  if (call.on_device && !has_placed_own()) return false;
   return std::ranges::all_of(linked_, [this](int rank) {
     SlotLink& link = *this->link(rank);
     return link.quiet() && link.sent() && link.taken();
@@ -153,15 +160,14 @@ bool SlotGroup::over(const PlannedCall& call) const noexcept {
 }
 
 void SlotGroup::advance_first(PlannedCall& call) noexcept {
+  if (is_in_agreement(call) && !agree(call)) return;
   if (call.stage == Stage::posting) {
     exchange(call);
     call.stage = Stage::entering;
   }
-  if (!step(call) || !over(call)) return;
-  finish(call);
-  std::uint64_t copied = 0;
-  for (const int r : linked_) copied += link(r)->copied();
-  set_bytes_copied(copied);
+  if (!step(call) || !look_at_gpu(call) || !over(call)) return;
+  if (!call.on_device) finish(call);
+  set_bytes_copied(copied_);
   call.stage = Stage::ended;
 }
 
@@ -202,7 +208,7 @@ void SlotGroup::strange(const PlannedCall& call, int other, const PieceHead& hea
 int SlotGroup::toucher(const PlannedCall&) noexcept {
   for (const int r : linked_)
     if (!link(r)->at_rest()) return r;
-  return -1;
+  return gpu_works() ? me_ : -1;
 }
 
 void SlotGroup::cut_off() noexcept {
@@ -236,9 +242,13 @@ bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {
 }
 
 void SlotGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) const {
+  // Pieces that have come wait for this rank's GPU.
+  const auto is_here = [&](int r) {
+    return call.on_device && link(r) != nullptr && link(r)->at_hand();
+  };
   for (int r = 0; r < size(); ++r)
-    if (r != me_ && takes_from(call, r)) members.push_back(r);
-  if (!members.empty()) return;
+    if (r != me_ && takes_from(call, r) && !is_here(r)) members.push_back(r);
+  if (!members.empty() || (call.on_device && works_silently())) return;
   // All data has arrived here; some of this rank's puts are not complete.
   for (int r = 0; r < size(); ++r) {
     if (r == me_) continue;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "runtime/collective/collective_group.hpp"
+#include "runtime/collective/gpu_words.hpp"
+#include "runtime/collective/slot_gpu.hpp"
 #include "runtime/collective/slot_link.hpp"
 
 namespace weft::detail {
@@ -18,7 +20,8 @@ namespace weft::detail {
 /// as in a ring, in two hops, and the order of the sum is free. The two exchanges overlap: a piece
 /// is combined from the slots that it arrived in as soon as all ranks' pieces have arrived, and is
 /// sent on from the result. Tiny tensors that are combined go whole to all ranks that want the
-/// result, in one exchange.
+/// result, in one exchange. Calls whose tensors all lie on GPUs that the NICs reach go the same
+/// way, from GPU to GPU, by the same choices and in the same order; slot_device.cpp.
 class SlotGroup final : public CollectiveGroup {
  public:
   SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, p2p::SlotTable& slots,
@@ -52,6 +55,11 @@ class SlotGroup final : public CollectiveGroup {
   int toucher(const PlannedCall& call) noexcept override;
   bool needs_more(const PlannedCall& call, int member) noexcept override;
   void cut_off() noexcept override;
+  void offer(PlannedCall& planned, const Task& task, const Call& call) override;
+  std::optional<CollectiveMessage> hear_gpu(int rank,
+                                            const CollectiveMessage& word) noexcept override;
+  bool works_silently() const noexcept override { return gpu_ != nullptr && gpu_->is_silent(); }
+  bool gpu_works() noexcept override { return gpu_ != nullptr && gpu_->works(); }
   void disconnect() noexcept override {
     linked_.clear();
     links_.clear();
@@ -62,6 +70,35 @@ class SlotGroup final : public CollectiveGroup {
   void choose_algorithm(PlannedCall& call);
   Algorithm quickest(const Choosing& choosing, std::uint64_t counts);
   void make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing);
+
+  Tensor make_results(const PlannedCall& call, std::size_t bytes) const;
+
+  // Calls that GPUs carry out (slot_device.cpp).
+  /// The members are to say whether theirs do.
+  static bool is_in_agreement(const PlannedCall& call) noexcept {
+    return call.on_device && call.stage == PlannedCall::Stage::posting;
+  }
+  /// True once all have agreed to. Else the call goes on by host memory, or a word is awaited.
+  bool agree(PlannedCall& call) noexcept;
+  /// Whether a member's word is missing that the call can't do without.
+  bool awaits_word(const PlannedCall& call, int member) const noexcept;
+  GpuWord said(const PlannedCall& call, int member) const noexcept {
+    return words_.said(static_cast<std::size_t>(member), call.number, call.mark);
+  }
+  void hear_word(int member, const PlannedCall& call, GpuWord word) noexcept;
+  void say(const PlannedCall& call, GpuWord word, std::span<const std::size_t> members) noexcept;
+  void say_to_all(PlannedCall& call, GpuWord word) noexcept;
+  /// Whether the paths serve the call; none: a member has not answered yet.
+  GpuWord find_paths(const PlannedCall& call) noexcept;
+  void begin_on_gpu(PlannedCall& call) noexcept;
+  bool combine_on_gpu(PlannedCall& call, std::int64_t count) noexcept;
+  /// This rank has its own part where it belongs.
+  bool has_placed_own() const noexcept { return !place_.has_begun() || gpu_->has_ended(place_); }
+  /// Sees to works that go on, or have failed. False: the group has failed.
+  bool look_at_gpu(const PlannedCall& call) noexcept;
+  std::size_t piece_of(const PlannedCall& call) const noexcept {
+    return call.on_device ? Piece::kLong : static_cast<std::size_t>(choices_.piece);
+  }
 
   // The parts of each rank (slot_parts.cpp).
   /// True if `rank` has a result in a call that combines.
@@ -113,6 +150,7 @@ class SlotGroup final : public CollectiveGroup {
 
   p2p::SlotTable& slots_;
   const std::string link_name_;
+  std::uint64_t copied_ = 0;                      ///< bytes, by all links
   std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank
   std::vector<int> linked_;                       ///< ranks that have a link, by turn()
   bool reaches_all_ = true;                       ///< the call's partners all have links
@@ -123,6 +161,10 @@ class SlotGroup final : public CollectiveGroup {
   std::map<std::array<std::uint64_t, 3>, Algorithm> chosen_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
+  std::unique_ptr<SlotGpu> gpu_;  ///< made by the first call on tensors on a GPU
+  GpuWords words_;
+  GpuWork combine_;
+  GpuWork place_;                    ///< a copy within this rank's tensors
   std::size_t combined_ = 0;         ///< bytes of this rank's share that are combined
   std::size_t combined_pieces_ = 0;  ///< pieces that may be sent to the others
 };

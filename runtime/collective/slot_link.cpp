@@ -23,6 +23,13 @@ SlotLink::~SlotLink() {
 }
 
 SlotSpec SlotLink::spec(int writer, Width width) const {
+  if (width == Width::gpu) {
+    constexpr auto kPieces = static_cast<std::uint32_t>(PieceSchedule::ahead(Piece::kLong));
+    return {.name = name_ + std::to_string(writer) + " (gpu)",
+            .dtype = DType::u8,
+            .shape = bytes_of(Piece::kLong),
+            .depth = 2 * kPieces + 1};
+  }
   const bool wide = width == Width::wide;
   // Buffers for the pieces that may be ahead in both parts, and one more if they are few: then the
   // credits of a call of two pieces wait for the next call's put.
@@ -34,21 +41,40 @@ SlotSpec SlotLink::spec(int writer, Width width) const {
 }
 
 bool SlotLink::is_open(const Widths& widths) const noexcept {
-  return (!widths.takes || ins_[index(widths.in)].slot) &&
-         (!widths.sends || outs_[index(widths.out)].remote);
+  return is_open(widths.out, widths.in, widths) &&
+         (widths.gpu == nullptr || is_open(Width::gpu, Width::gpu, widths));
 }
 
 void SlotLink::open(const Widths& widths) {
-  In& in = ins_[index(widths.in)];
-  // Notify::always: the alternative is a word behind the payload, at the end of a whole piece, but
-  // pieces may be shorter.
-  if (widths.takes && !in.slot)
-    in.slot = slots_.expose(spec(peer_, widths.in), {}, p2p::Notify::always);
-  Out& out = outs_[index(widths.out)];
+  open(widths.out, widths.in, widths);
+  if (widths.gpu != nullptr) open(Width::gpu, Width::gpu, widths);
+}
+
+void SlotLink::open(Width out_width, Width in_width, const Widths& widths) {
+  In& in = ins_[index(in_width)];
+  if (widths.takes && !in.slot) {
+    SlotSpec made = spec(peer_, in_width);
+    if (in_width == Width::gpu) made.memory = widths.gpu->gpu()->memory();
+    // Notify::always: the alternative is a word behind the payload, at the end of a whole piece,
+    // but pieces may be shorter.
+    in.slot = slots_.expose(made, {}, p2p::Notify::always);
+  }
+  Out& out = outs_[index(out_width)];
   if (!widths.sends || out.remote) return;
-  const std::size_t staged = widths.out == Width::wide ? Piece::kUsual : kNarrow;
-  out.stage = Tensor(p2p::make_storage(local_.data, staged), 0, DType::u8, bytes_of(staged));
-  out.remote = slots_.begin_attach(peer_, spec(local_.rank, widths.out));
+  if (out_width != Width::gpu) {
+    const std::size_t staged = out_width == Width::wide ? Piece::kUsual : kNarrow;
+    out.stage = Tensor(p2p::make_storage(local_.data, staged), 0, DType::u8, bytes_of(staged));
+  }
+  out.remote = slots_.begin_attach(peer_, spec(local_.rank, out_width));
+}
+
+std::optional<p2p::cuda::GpuWay> SlotLink::way_to_gpu(const SlotGpu& gpu) noexcept {
+  Out& out = outs_[index(Width::gpu)];
+  // WEFT_REQUIRE=gdr refuses what would be staged.
+  if (!out.remote || out.remote->answer().state() == p2p::AttachAnswer::State::refused)
+    return p2p::cuda::GpuWay::nic_refused;
+  if (!out.granted) learn_answer(out);
+  return out.granted ? out.remote->map_step(gpu.gpu()) : std::nullopt;
 }
 
 void SlotLink::learn_answer(Out& out) noexcept {
@@ -63,28 +89,28 @@ void SlotLink::learn_answer(Out& out) noexcept {
 }
 
 bool SlotLink::opens() noexcept {
-  Out& out = outs_[index(widths_.out)];
-  if (!widths_.sends || !out.remote || out.granted) return false;
-  learn_answer(out);
-  return !out.granted;
+  const auto opens = [this](Width width) {
+    Out& out = outs_[index(width)];
+    if (!out.remote || out.granted) return false;
+    learn_answer(out);
+    return !out.granted;
+  };
+  if (!widths_.sends) return false;
+  const bool one = opens(widths_.out);
+  return (widths_.gpu != nullptr && opens(Width::gpu)) || one;
 }
 
 void SlotLink::expect(const PieceHead& head, const Widths& widths, const Sending& sending,
                       const Taking& taking) noexcept {
   head_ = head;
-  head_.total = sending.piece_schedule.first_bytes();
-  in_total_ = taking.piece_schedule.first_bytes();
+  head_.total = sending.piece_schedule.first_bytes() + sending.by_put;
+  in_total_ = taking.piece_schedule.first_bytes() + taking.by_hold;
   widths_ = widths;
   sending_ = sending;
   taking_ = taking;
   first_put_ = put_;
-}
-
-void SlotLink::expect(const PieceHead& head, const Widths& widths, std::uint64_t out_total,
-                      std::uint64_t in_total) noexcept {
-  expect(head, widths, Sending{}, Taking{});
-  head_.total = out_total;
-  in_total_ = in_total;
+  has_head_ = false;
+  copy_.pass();
 }
 
 bool SlotLink::step(std::size_t results) noexcept {
@@ -106,33 +132,48 @@ bool SlotLink::send_some(std::size_t results) noexcept {
   return false;
 }
 
-bool SlotLink::has_room() noexcept {
-  Out& out = outs_[index(widths_.out)];
+bool SlotLink::may_put(Width width) noexcept {
+  Out& out = outs_[index(width)];
   if (out.remote && !out.granted) learn_answer(out);
   // A pending put would be left to the progress thread, which would have to be woken for it, and
   // the put could not start before its credit comes.
-  if (!out.granted || !out.remote->may_put()) return false;
-  if (put_ - oldest_ < requests_.size()) return true;
-  return reap().ok() && put_ - oldest_ < requests_.size();
+  return out.granted && out.remote->may_put();
+}
+
+bool SlotLink::has_room() noexcept {
+  if (!may_put(widths_.out) || (widths_.gpu != nullptr && !may_put(Width::gpu))) return false;
+  // On a GPU a piece with a head is two puts.
+  const std::size_t most = requests_.size() - (widths_.gpu != nullptr ? 1 : 0);
+  if (put_ - oldest_ < most) return true;
+  return reap().ok() && put_ - oldest_ < most;
 }
 
 void SlotLink::put(const Source& source, std::size_t bytes, bool headed, bool more) noexcept {
   // Beside a short piece a report would cost as much as the piece.
-  if (PutOwner* const reads = ins_[index(Width::wide)].slot.get();
-      reads && widths_.out == Width::wide)
+  const Width long_pieces = widths_.gpu != nullptr ? Width::gpu : Width::wide;
+  if (PutOwner* const reads = ins_[index(long_pieces)].slot.get();
+      reads && (widths_.gpu != nullptr || widths_.out == Width::wide))
     reads->report_with_next_put();
-  Request& request = requests_[put_++ % requests_.size()];
-  Out& out = outs_[index(widths_.out)];
-  if (!headed) {
-    request = out.remote->put_front(
-        source.bytes->part(static_cast<std::int64_t>(source.offset), bytes_of(bytes)), more);
-    return;
+  const Width by = widths_.gpu != nullptr ? Width::gpu : widths_.out;
+  const auto payload = [&] {
+    return source.bytes->part(static_cast<std::int64_t>(source.offset), bytes_of(bytes));
+  };
+  if (headed && widths_.gpu != nullptr) put_head(0, false);
+  if (headed && widths_.gpu == nullptr) {
+    if (bytes > 0)
+      std::memcpy(outs_[index(by)].stage.data() + Piece::kHead,
+                  source.bytes->data() + source.offset, bytes);
+    copied_ += bytes;
+    put_head(bytes, more);
+  } else if (!headed || bytes > 0) {
+    next_request() = outs_[index(by)].remote->put_front(payload(), more);
   }
+}
+
+void SlotLink::put_head(std::size_t payload, bool more) noexcept {
+  Out& out = outs_[index(widths_.out)];
   std::memcpy(out.stage.data(), &head_, sizeof head_);
-  if (bytes > 0)
-    std::memcpy(out.stage.data() + Piece::kHead, source.bytes->data() + source.offset, bytes);
-  copied_ += bytes;
-  request = out.remote->put_front(out.stage.part(0, bytes_of(Piece::kHead + bytes)), more);
+  next_request() = out.remote->put_front(out.stage.part(0, bytes_of(Piece::kHead + payload)), more);
 }
 
 Status SlotLink::reap() noexcept {
@@ -147,19 +188,20 @@ Status SlotLink::reap() noexcept {
   return {};
 }
 
-Result<Arrival> SlotLink::next_arrival() noexcept {
-  In& in = ins_[index(widths_.in)];
+Result<Arrival> SlotLink::next_arrival(Width width) noexcept {
+  In& in = ins_[index(width)];
   if (in.ahead) return std::move(in.ahead);
   return in.slot->wait({});
 }
 
-const std::byte* SlotLink::hold(bool headed) noexcept {
+const std::byte* SlotLink::hold(bool headed, std::size_t bytes) noexcept {
+  if (widths_.gpu != nullptr) return hold_on_gpu(headed, bytes);
   if (!held_) {
     if (!has_come()) {
       if (headed) watch_other();
       return nullptr;
     }
-    Result<Arrival> arrival = next_arrival();
+    Result<Arrival> arrival = next_arrival(widths_.in);
     if (!arrival.ok()) {
       status_ = arrival.status();
       return nullptr;
@@ -171,13 +213,36 @@ const std::byte* SlotLink::hold(bool headed) noexcept {
   return held();
 }
 
-void SlotLink::copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  std::memcpy(to, from, bytes);
-  copied_ += bytes;
+const std::byte* SlotLink::hold_on_gpu(bool headed, std::size_t bytes) noexcept {
+  const auto take = [this](Width width) {
+    Result<Arrival> arrival = next_arrival(width);
+    if (!arrival.ok()) status_ = arrival.status();
+    return arrival.ok() ? std::move(*arrival) : Arrival();
+  };
+  if (held_) return held();
+  if (headed && !has_head_) {
+    if (!has_come()) {
+      watch_other();
+      return nullptr;
+    }
+    Arrival head = take(widths_.in);
+    if (!head || !accepts(head.tensor().data())) return nullptr;
+    has_head_ = true;
+    // A piece without bytes has come with its head.
+    held_at_ = Piece::kHead;
+    if (bytes == 0) held_ = std::move(head);
+  }
+  if (!held_ && has_come(Width::gpu)) {
+    held_at_ = 0;
+    held_ = take(Width::gpu);
+  }
+  return held();
 }
 
+// Only the slots that heads come by.
 void SlotLink::watch() noexcept {
-  for (In& in : ins_) watch(in);
+  watch(ins_[index(Width::narrow)]);
+  watch(ins_[index(Width::wide)]);
 }
 
 void SlotLink::watch(In& in) noexcept {
@@ -195,14 +260,38 @@ void SlotLink::watch(In& in) noexcept {
 
 bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
 
+Status SlotLink::take_some_by_gpu() noexcept {
+  SlotGpu& gpu = *widths_.gpu;
+  while (!taking_.piece_schedule.over() && !unexpected_) {
+    const Piece piece = taking_.piece_schedule.next();
+    std::byte* const to = piece.second ? taking_.second : taking_.first;
+    const bool is_to_combine = !piece.second && to == nullptr;
+    if (!copy_.has_begun()) {
+      if (held_) break;  // until all ranks' pieces are combined
+      const std::byte* const from = hold_on_gpu(piece.headed, piece.bytes);
+      if (from == nullptr) return status_;
+      if (!is_to_combine && piece.bytes > 0)
+        gpu.copy(copy_, to + piece.offset, from, piece.bytes, held_.tensor());
+    }
+    if (copy_.has_begun() && !gpu.has_ended(copy_)) return status_;
+    if (!gpu.failure().ok()) return status_;
+    copy_.pass();
+    if (!is_to_combine) release();
+    taking_.piece_schedule.pass(piece);
+  }
+  if (taking_.piece_schedule.over() && !held_) watch();
+  return status_;
+}
+
 Status SlotLink::take_some() noexcept {
+  if (widths_.gpu != nullptr) return take_some_by_gpu();
   while (!taking_.piece_schedule.over() && !held_ && !unexpected_) {
     const Piece piece = taking_.piece_schedule.next();
     if (!has_come()) {
       if (piece.headed) watch_other();
       return status_;
     }
-    Result<Arrival> arrival = next_arrival();
+    Result<Arrival> arrival = next_arrival(widths_.in);
     if (!arrival.ok()) return arrival.status();
     const std::byte* data = arrival->tensor().data();
     if (piece.headed && !accepts(data)) return {};
@@ -212,7 +301,8 @@ Status SlotLink::take_some() noexcept {
       held_ = std::move(*arrival);
       held_at_ = ahead;
     } else if (piece.bytes > 0) {
-      copy(to + piece.offset, data + ahead, piece.bytes);
+      std::memcpy(to + piece.offset, data + ahead, piece.bytes);
+      copied_ += piece.bytes;
     }
     taking_.piece_schedule.pass(piece);
   }
@@ -229,15 +319,18 @@ bool SlotLink::accepts(const std::byte* data) noexcept {
 }
 
 const std::byte* SlotLink::held() const noexcept {
-  return held_ ? held_.tensor().data() + held_at_ : nullptr;
+  return held_ && !copy_.has_begun() ? held_.tensor().data() + held_at_ : nullptr;
 }
 
 bool SlotLink::has_sent(std::size_t piece) noexcept {
   if (sending_.piece_schedule.has_first_left(piece)) return false;
-  // The first piece was copied.
-  if (piece == 0 || sending_.piece_schedule.first_bytes() == 0) return true;
-  if (oldest_ > first_put_ + piece) return true;
-  return reap().ok() && oldest_ > first_put_ + piece;
+  if (sending_.piece_schedule.first_bytes() == 0) return true;
+  // The first piece was copied, or is two puts.
+  const bool on_gpu = widths_.gpu != nullptr;
+  if (piece == 0 && !on_gpu) return true;
+  const std::size_t put = first_put_ + piece + (on_gpu ? 1 : 0);
+  if (oldest_ > put) return true;
+  return reap().ok() && oldest_ > put;
 }
 
 bool SlotLink::at_rest() noexcept {

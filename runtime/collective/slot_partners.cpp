@@ -15,13 +15,15 @@ void SlotGroup::find_partners(PlannedCall& call) const {
   const auto add = [&](int rank, std::size_t largest_out, std::size_t largest_in) {
     if (largest_out == 0 && largest_in == 0) return;
     const auto width = [&](std::size_t largest) {
+      if (call.on_device) return SlotLink::Width::narrow;
       return by_rank ? SlotLink::Width::wide : SlotLink::width_of(largest);
     };
     partners.push_back({rank,
                         {.sends = largest_out > 0,
                          .takes = largest_in > 0,
                          .out = width(largest_out),
-                         .in = width(largest_in)}});
+                         .in = width(largest_in),
+                         .gpu = call.on_device ? gpu_.get() : nullptr}});
   };
   if (const auto& rounds = call.between.rounds) {
     for (const int rank : rounds->peers())
@@ -50,7 +52,6 @@ void SlotGroup::open_links(const PlannedCall& call) {
   };
   // In a forked process every call is refused once it is started.
   if (local_.over() || std::ranges::all_of(call.between.partners, is_open)) return;
-  const auto owner = acquire();
   for (const Partner& partner : call.between.partners) {
     const p2p::Peer& peer = mesh_.peer(ranks_[static_cast<std::size_t>(partner.rank)]);
     // The call fails once it is started.
@@ -66,8 +67,8 @@ void SlotGroup::open_links(const PlannedCall& call) {
 SlotLink& SlotGroup::add_link(int rank) {
   auto& link = links_[static_cast<std::size_t>(rank)];
   if (link) return *link;
-  auto made = std::make_unique<SlotLink>(local_, slots_, link_name_,
-                                         ranks_[static_cast<std::size_t>(rank)], choices_.piece);
+  auto made = std::make_unique<SlotLink>(
+      local_, slots_, link_name_, ranks_[static_cast<std::size_t>(rank)], choices_.piece, copied_);
   const auto at =
       std::ranges::lower_bound(linked_, turn(rank), {}, [this](int r) { return turn(r); });
   linked_.insert(at, rank);
@@ -82,13 +83,15 @@ void SlotGroup::exchange(PlannedCall& call) noexcept {
   combined_pieces_ = 0;
   auto& rounds = call.between.rounds;
   if (rounds) rounds->restart();
+  if (call.on_device) begin_on_gpu(call);
   std::size_t reached = 0;
   for (const int r : linked_) {
     const Partner* const partner = this->partner(call, r);
     const SlotLink::Widths widths = partner == nullptr ? SlotLink::Widths{} : partner->widths;
     if (partner != nullptr && link(r)->is_open(widths)) ++reached;
     if (rounds)
-      link(r)->expect(head, widths, rounds->bytes_to(r), rounds->bytes_from(r));
+      link(r)->expect(head, widths, {.by_put = rounds->bytes_to(r)},
+                      {.by_hold = rounds->bytes_from(r)});
     else if (partner != nullptr)
       link(r)->expect(head, widths, sending(call, r), taking(call, r));
     else
@@ -107,11 +110,17 @@ void SlotGroup::help_to_open() noexcept {
 
 // Pieces that a member has put before it closed the group still arrive.
 bool SlotGroup::needs_more(const PlannedCall& call, int member) noexcept {
+  if (is_in_agreement(call)) {
+    // It has made the call by host memory, or never makes it, which that way finds out.
+    if (said(call, member) == GpuWord::none) hear_word(member, call, GpuWord::later);
+    return false;
+  }
   if (!sends_to(call, member)) return false;
   return link(member) == nullptr || link(member)->opens();
 }
 
 bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
+  if (is_in_agreement(call)) return awaits_word(call, rank);
   if (call.between.rounds) return call.between.rounds->takes_from(rank);
   if (link(rank) != nullptr) return !link(rank)->taken();
   const Partner* const partner = this->partner(call, rank);
@@ -119,11 +128,13 @@ bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
 }
 
 bool SlotGroup::has_part_of(const PlannedCall& call, int member) const noexcept {
+  if (is_in_agreement(call)) return said(call, member) != GpuWord::none;
   if (call.between.rounds) return call.between.rounds->has_part_of(member);
   return link(member) != nullptr && link(member)->has_part();
 }
 
 bool SlotGroup::sends_to(const PlannedCall& call, int rank) const noexcept {
+  if (is_in_agreement(call)) return false;
   if (call.between.rounds) return call.between.rounds->sends_to(rank);
   if (link(rank) != nullptr) return !link(rank)->all_put();
   const Partner* const partner = this->partner(call, rank);

@@ -68,7 +68,7 @@ std::size_t SlotGroup::second_bytes(const PlannedCall& call, int from, int to) c
 SlotLink::Sending SlotGroup::sending(PlannedCall& call, int to) const noexcept {
   const Part first = first_part(call, me_, to);
   const std::size_t second = second_bytes(call, me_, to);
-  SlotLink::Sending sending{.piece_schedule = {first.moves, first.bytes, second, choices_.piece},
+  SlotLink::Sending sending{.piece_schedule = {first.moves, first.bytes, second, piece_of(call)},
                             .first = {&call.between.flat_in, first.offset},
                             .second = {}};
   if (second == 0) return sending;
@@ -85,7 +85,7 @@ SlotLink::Taking SlotGroup::taking(PlannedCall& call, int from) const noexcept {
   const Task& task = call.task;
   const Part first = first_part(call, from, me_);
   SlotLink::Taking taking{
-      .piece_schedule = {first.moves, first.bytes, second_bytes(call, from, me_), choices_.piece},
+      .piece_schedule = {first.moves, first.bytes, second_bytes(call, from, me_), piece_of(call)},
       .first = nullptr,
       .second = nullptr};
   const auto at = static_cast<std::size_t>(from);

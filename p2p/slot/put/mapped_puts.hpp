@@ -14,6 +14,7 @@
 #include "p2p/memory/arena.hpp"
 #include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/slot/attach/use_gate.hpp"
+#include "p2p/slot/put/map_steps.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "p2p/transport/local_rank.hpp"
@@ -29,6 +30,8 @@ class MappedPuts {
  public:
   /// `granted`: by the owner. `bytes`: of a tensor. `gate`: the slot's.
   MappedPuts(LocalRank& local, UseGate& gate, const AttachedMessage& granted, std::size_t bytes);
+
+  MapSteps steps{};  ///< of a caller that does not wait; its affair
 
   /// Whether the owner lets this rank map its buffers; why not, else.
   cuda::GpuWay offered() const noexcept { return offered_; }

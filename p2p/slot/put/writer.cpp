@@ -216,7 +216,13 @@ Status PutWriter::check_gather(std::span<const Tensor> parts) const noexcept {
   return check_gpu_tensors(parts);
 }
 
-bool PutWriter::may_put() noexcept { return has_credit() || gate_.is_shut() || owner_.gone(); }
+bool PutWriter::may_put() noexcept {
+  // Those that are pending while a GPU copies have no credit yet. They are counted first, as one
+  // may be put meanwhile.
+  const std::uint32_t pending = pending_.count(std::memory_order_acquire);
+  const bool credit = pending == 0 ? has_credit() : credits_.has_behind(pending, credit_word());
+  return credit || gate_.is_shut() || owner_.gone();
+}
 
 Request PutWriter::put_front(const Tensor& tensor, bool more) noexcept {
   return enqueue({.tensor = tensor, .until = Until::reusable, .more = more}, Crowded::wait);

@@ -72,7 +72,7 @@ class PutWriter final : public RemoteEnd {
   /// (Notify::always) whose ends know how much comes. The source is dense. `more`: another put
   /// follows at once, and the two may go together.
   Request put_front(const Tensor& tensor, bool more) noexcept;
-  /// Whether a put would not be pending: there is a credit, or none will come any more.
+  /// Whether a put would not wait for a credit: there is one, or none will come any more.
   bool may_put() noexcept;
   /// Moves what can be moved. Returns whether puts are still pending.
   bool move_pending() noexcept;
@@ -80,6 +80,9 @@ class PutWriter final : public RemoteEnd {
   /// The rest of an attach, for a slot on a GPU: maps the owner's buffers where that can be and
   /// proves that they are reached, or finds out why not. The application's thread, before a put.
   void map_buffers(Deadline deadline) noexcept;
+  /// The same without a wait, for puts from that GPU: one step. How puts come to the slot; nullopt:
+  /// it is to be called again, soon if a copy of a GPU is under way. One thread at a time.
+  std::optional<p2p::cuda::GpuWay> map_step(const std::shared_ptr<p2p::cuda::Gpu>& gpu) noexcept;
 
   // Requests.
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
@@ -182,6 +185,13 @@ class PutWriter final : public RemoteEnd {
   p2p::MappedPuts::Way map_by(const std::shared_ptr<p2p::cuda::Gpu>& gpu, Deadline until);
   p2p::cuda::GpuWay prove(Deadline until);
   p2p::cuda::GpuWay ask_whether_seen(std::uint64_t nonce, Deadline until);
+  void ask_owner(std::uint64_t nonce);
+  /// The owner and the puts to come learn the way.
+  void settle_way(const p2p::MappedPuts::Way& way) noexcept;
+  // Steps of map_step(); the way once there is one. Throw Error.
+  std::optional<p2p::MappedPuts::Way> begin_to_map(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
+  std::optional<p2p::MappedPuts::Way> go_on_mapping();
+  void settle_steps(const std::shared_ptr<p2p::cuda::Gpu>& gpu, p2p::MappedPuts::Way way) noexcept;
   Status begin_mapped(std::uint64_t ticket, std::span<const Tensor> parts, std::uint64_t buffer,
                       const p2p::cuda::StreamPoint* after) noexcept;
   /// Begins the copy of the put behind the first one, if its buffer is free.

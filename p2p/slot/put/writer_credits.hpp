@@ -32,10 +32,12 @@ class WriterCredits {
     return has_room(sent);
   }
   /// Whether the put behind the next one has a buffer too.
-  bool has_two(const std::atomic<std::uint64_t>& word) noexcept {
-    const std::uint64_t next = sent_.load(std::memory_order_relaxed) + 1;
+  bool has_two(const std::atomic<std::uint64_t>& word) noexcept { return has_behind(1, word); }
+  /// Whether the put behind the next `ahead` ones has a buffer too.
+  bool has_behind(std::uint64_t ahead, const std::atomic<std::uint64_t>& word) noexcept {
+    const std::uint64_t next = sent_.load(std::memory_order_relaxed) + ahead;
     if (kept_ && !has_room(next)) learn(word);
-    return depth_ > 1 && (!kept_ || has_room(next));
+    return depth_ > ahead && (!kept_ || has_room(next));
   }
   /// Reads the credit word.
   void learn(const std::atomic<std::uint64_t>& word) noexcept {

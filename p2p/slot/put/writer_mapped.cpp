@@ -22,6 +22,10 @@ void PutWriter::map_buffers(Deadline deadline) noexcept {
       way = {GpuWay::no_driver, text_or_empty([] { return caught_status().detail().message; })};
     }
   }
+  settle_way(way);
+}
+
+void PutWriter::settle_way(const p2p::MappedPuts::Way& way) noexcept {
   // Without a path to a host's other ranks there is nothing that the owner does not know.
   if (mapped_->offered() == GpuWay::mapped)
     local_.progress.post(
@@ -111,12 +115,16 @@ GpuWay PutWriter::prove(Deadline until) {
   return ask_whether_seen(nonce, until);
 }
 
-GpuWay PutWriter::ask_whether_seen(std::uint64_t nonce, Deadline until) {
+void PutWriter::ask_owner(std::uint64_t nonce) {
   local_.progress.post(
       [&mesh = mesh_, &owner = owner_,
        question = p2p::GpuWayMessage{.slot_id = slot_id_, .remote_id = id_, .nonce = nonce}] {
         mesh.send(owner, question);
       });
+}
+
+GpuWay PutWriter::ask_whether_seen(std::uint64_t nonce, Deadline until) {
+  ask_owner(nonce);
   const auto answered = [&] {
     if (!mapped_->answered(nonce)) local_.progress.help();
     return mapped_->answered(nonce).has_value();

@@ -4,6 +4,7 @@
 
 #include "p2p/transport/cuda/api/load.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
+#include "p2p/transport/cuda/kernels/convert_kernel.hpp"
 #include "p2p/transport/cuda/kernels/kernel_image.hpp"
 #include "p2p/transport/cuda/kernels/meet_kernel.hpp"
 #include "p2p/transport/cuda/kernels/reduce_kernel.hpp"
@@ -14,9 +15,13 @@ namespace {
 
 constexpr const char* kKernelNames[] = {
 #define WEFT_KERNEL_NAME(dtype, reduction, Type, Op) "weft_reduce_" #dtype "_" #reduction,
-    WEFT_REDUCE_KERNELS(WEFT_KERNEL_NAME)
+    WEFT_REDUCE_KERNELS(WEFT_KERNEL_NAME) WEFT_REDUCE_KERNELS_OF_SUMS(WEFT_KERNEL_NAME)
 #undef WEFT_KERNEL_NAME
-        kernels::kMeetKernel,
+#define WEFT_KERNEL_NAMES(dtype, what, Type) \
+  "weft_widen_" #dtype "_" #what, "weft_finish_" #dtype "_" #what,
+        WEFT_CONVERT_KERNELS(WEFT_KERNEL_NAMES)
+#undef WEFT_KERNEL_NAMES
+            kernels::kMeetKernel,
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "p2p/transport/cuda/kernels/convert_kernel.hpp"
 #include "p2p/transport/cuda/kernels/meet_kernel.hpp"
 #include "p2p/transport/cuda/kernels/reduce_kernel.hpp"
 #include "tests/cuda/driver/machine.hpp"
@@ -18,17 +19,19 @@ bool reach_word(const std::uint32_t* word, Device device) {
       .pinned;
 }
 
+/// The address at which the processor reaches what the GPU reaches at `at`; false: it does not.
+template <typename Chars>
+bool reach(Chars*& at, std::size_t bytes, Device device, Reach mode) {
+  const auto reached = reach_memory(reinterpret_cast<DevicePointer>(at), bytes, device, mode);
+  // Host memory is reached too where it is pinned.
+  const bool is_there = reached.data != nullptr && (reached.memory != nullptr || reached.pinned);
+  if (is_there) at = reinterpret_cast<Chars*>(reached.data);
+  return is_there;
+}
+
 /// The launch with addresses that the processor reaches; false: the GPU does not reach all.
 bool reach_all(ReduceParameters& launch, std::size_t element, Device device) {
   const std::lock_guard lock(machine().mutex);
-  const auto reach = [&](auto*& at, Reach mode) {
-    const auto reached =
-        reach_memory(reinterpret_cast<DevicePointer>(at), launch.count * element, device, mode);
-    // Host memory is reached too where it is pinned.
-    const bool is_there = reached.data != nullptr && (reached.memory != nullptr || reached.pinned);
-    if (is_there) at = reinterpret_cast<std::remove_reference_t<decltype(at)>>(reached.data);
-    return is_there;
-  };
   bool all = launch.source_count <= kMostSources && launch.target_count <= kMostSources;
   if (launch.ended != nullptr) {
     all = all && reach_word(launch.ended, device);
@@ -39,9 +42,9 @@ bool reach_all(ReduceParameters& launch, std::size_t element, Device device) {
     }
   }
   for (std::uint32_t i = 0; all && i < launch.source_count; ++i)
-    all = reach(launch.sources[i], Reach::read);
+    all = reach(launch.sources[i], launch.count * element, device, Reach::read);
   for (std::uint32_t i = 0; all && i < launch.target_count; ++i)
-    all = reach(launch.targets[i], Reach::read_write);
+    all = reach(launch.targets[i], launch.count * element, device, Reach::read_write);
   if (!all) machine().complain("a kernel touches memory that its GPU does not reach");
   return all;
 }
@@ -72,6 +75,33 @@ Twin twin() {
           }};
 }
 
+/// One source and one target, whose elements have `from` and `to` bytes.
+template <typename Body>
+Twin convert_twin(std::size_t from, std::size_t to, Body body) {
+  return {.parameter_bytes = {sizeof(ReduceParameters)}, .run = [=](const Launch& launched) {
+            auto launch = launched.parameter<ReduceParameters>(0);
+            {
+              const std::lock_guard lock(machine().mutex);
+              if (!reach(launch.sources[0], launch.count * from, launched.device, Reach::read) ||
+                  !reach(launch.targets[0], launch.count * to, launched.device, Reach::read_write))
+                return machine().complain("a kernel touches memory that its GPU does not reach");
+            }
+            const std::uint64_t threads = std::uint64_t{launched.grid.x} * launched.block.x;
+            for (std::uint64_t thread = 0; thread < threads; ++thread)
+              body(launch, thread, threads);
+          }};
+}
+
+template <class Type>
+Twin widen_twin() {
+  return convert_twin(sizeof(typename Type::Stored), sizeof(typename Type::Wide), widen<Type>);
+}
+
+template <class Type>
+Twin finish_twin() {
+  return convert_twin(sizeof(typename Type::Wide), sizeof(typename Type::Stored), finish<Type>);
+}
+
 Twin meet_twin() {
   return {.parameter_bytes = {sizeof(MeetParameters)}, .run = [](const Launch& launched) {
             const auto launch = launched.parameter<MeetParameters>(0);
@@ -96,9 +126,14 @@ const Twin* twin_of_weft(const std::string& kernel) {
   static const auto* const all = new std::map<std::string, Twin>{
 #define WEFT_TWIN(dtype, reduction, Type, Op) \
   {"weft_reduce_" #dtype "_" #reduction, twin<Type, Op>()},
-      WEFT_REDUCE_KERNELS(WEFT_TWIN)
+      WEFT_REDUCE_KERNELS(WEFT_TWIN) WEFT_REDUCE_KERNELS_OF_SUMS(WEFT_TWIN)
 #undef WEFT_TWIN
-          {kMeetKernel, meet_twin()},
+#define WEFT_TWINS(dtype, what, Type)                   \
+  {"weft_widen_" #dtype "_" #what, widen_twin<Type>()}, \
+      {"weft_finish_" #dtype "_" #what, finish_twin<Type>()},
+          WEFT_CONVERT_KERNELS(WEFT_TWINS)
+#undef WEFT_TWINS
+              {kMeetKernel, meet_twin()},
   };
   const auto found = all->find(kernel);
   return found == all->end() ? nullptr : &found->second;
