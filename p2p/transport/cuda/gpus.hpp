@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/copy_staging.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
 #include "p2p/transport/cuda/gpu_direct.hpp"
@@ -19,6 +20,7 @@
 #include "p2p/transport/cuda/peer_memory.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "p2p/transport/cuda/stream_meetings.hpp"
+#include "p2p/transport/cuda/told_chunks.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
 #include "weft/tensor.hpp"
@@ -51,7 +53,8 @@ class Gpus {
   /// Refuses such memory, by its GPU's name. Throws Error(bad_argument).
   void check_host(const char* operation, const Tensor& tensor) const;
   /// World::copy.
-  void copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline);
+  void copy(const Tensor& from, const Tensor& to, Stream stream, const CopyStaging& staging,
+            Deadline deadline);
 
   /// A stream of the application's, for a tensor in `memory`, or in host memory for any. Throws
   /// Error: bad_argument (there is no such stream, it is of another GPU, it captures a graph),
@@ -125,6 +128,15 @@ class Gpus {
   /// Reports of the arenas of GPUs that hold tensors.
   std::vector<ArenaReport> reports() const;
 
+  /// That rank's process has ended without leaving, and none of its memory has been given to others
+  /// yet. Under MPS its GPU may go on writing: chunks that it had mapped stay with those who use
+  /// them, and are given to no others while the world lives. One line tells how much that is.
+  /// Returns whether there are such chunks.
+  bool quarantine_after(int rank) noexcept;
+  /// Whether a chunk is one of them.
+  bool is_in_quarantine(std::uint32_t chunk) const;
+
+  ToldChunks told;          ///< to ranks of the host
   StreamMeetings meetings;  ///< where streams of this rank meet those of others
 
  private:
