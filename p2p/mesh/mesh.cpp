@@ -282,7 +282,7 @@ void Mesh::lost(int rank, const Status& why) {
   if (why.ok()) peer.ended = true;
   // Before its memory is given to others, which `silent` allows.
   if (local_.gpus != nullptr && peer.state.load() != PeerState::left &&
-      local_.gpus->quarantine_after(rank))
+      local_.gpus->quarantine.begin(rank))
     local_.control->seal();  // words that streams write
   peer.silent.store(true);   // before the state, so that a thread that sees it gone sees it silent
   end(peer, peer.exits && peer.ended ? PeerState::left : PeerState::failed,

@@ -94,7 +94,7 @@ bool GpuOffer::serve(Mesh& mesh) noexcept {
 }
 
 bool GpuOffer::is_in_quarantine() const {
-  return way() == GpuWay::mapped && local_.gpus->is_in_quarantine(buffers_.chunk);
+  return way() == GpuWay::mapped && local_.gpus->quarantine.holds(buffers_.chunk);
 }
 
 void GpuOffer::count_quarantine(bool enters) noexcept {

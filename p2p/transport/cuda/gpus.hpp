@@ -18,9 +18,9 @@
 #include "p2p/transport/cuda/gpu_direct.hpp"
 #include "p2p/transport/cuda/own_gpu.hpp"
 #include "p2p/transport/cuda/peer_memory.hpp"
+#include "p2p/transport/cuda/peer_quarantine.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "p2p/transport/cuda/stream_meetings.hpp"
-#include "p2p/transport/cuda/told_chunks.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
 #include "weft/tensor.hpp"
@@ -128,16 +128,8 @@ class Gpus {
   /// Reports of the arenas of GPUs that hold tensors.
   std::vector<ArenaReport> reports() const;
 
-  /// That rank's process has ended without leaving, and none of its memory has been given to others
-  /// yet. Under MPS its GPU may go on writing: chunks that it had mapped stay with those who use
-  /// them, and are given to no others while the world lives. One line tells how much that is.
-  /// Returns whether there are such chunks.
-  bool quarantine_after(int rank) noexcept;
-  /// Whether a chunk is one of them.
-  bool is_in_quarantine(std::uint32_t chunk) const;
-
-  ToldChunks told;          ///< to ranks of the host
-  StreamMeetings meetings;  ///< where streams of this rank meet those of others
+  PeerQuarantine quarantine;  ///< of memory that other ranks have mapped
+  StreamMeetings meetings;    ///< where streams of this rank meet those of others
 
  private:
   const Driver& driver(const char* operation);
