@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "base/tensor_checks.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "p2p/transport/cuda/check_address.hpp"
 #include "p2p/transport/cuda/copy_staging.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
