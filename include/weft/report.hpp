@@ -102,7 +102,7 @@ struct ArenaReport {
   std::uint64_t reserved_bytes = 0;      ///< size of all chunks
   std::uint64_t used_bytes = 0;          ///< allocated now
   std::uint64_t peak_bytes = 0;          ///< largest used_bytes so far
-  std::uint64_t quarantined_bytes = 0;   ///< freed by their owner, but a peer may still write them
+  std::uint64_t quarantined_bytes = 0;   ///< free, but a peer may still write them
   std::uint64_t largest_free_bytes = 0;  ///< less than reserved - used if memory is fragmented
   std::uint64_t allocations = 0;         ///< number of allocations so far
   std::uint64_t huge_page_bytes = 0;     ///< in chunks for which madvise accepted huge pages

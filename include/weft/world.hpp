@@ -111,11 +111,13 @@ class WEFT_API World {
   /// they are copied. With one it returns once the copy is on the stream, behind what is there
   /// (and, as CUDA does with host memory that is not pinned, perhaps only when it is done); both
   /// tensors' memory must stay until then. If the stream captures a graph, the copy becomes a part
-  /// of it, and both tensors must stay as long as the graph. Memory that was wrapped is checked
-  /// with the driver. Throws Error: mismatch (dtype or shape), bad_argument (no memory; strides;
-  /// memory that is not where the tensor says; two GPUs; a stream of another GPU), timeout (without
-  /// a stream: the copy is still under way, and weft keeps the tensors' handles until it has
-  /// ended), system, exhausted.
+  /// of it, and both tensors must stay as long as the graph. Without a stream, host memory that is
+  /// not pinned goes through pinned memory of weft's own, in chunks; the first such copy waits
+  /// until no stream of the rank waits for others. Memory that was wrapped is checked with the
+  /// driver. Throws Error: mismatch (dtype or shape), bad_argument (no memory; strides; memory that
+  /// is not where the tensor says; two GPUs; a stream of another GPU), timeout (without a stream:
+  /// the copy is still under way, and weft keeps the tensors' handles until it has ended; one in
+  /// chunks ends there, and `to` is partly written), system, exhausted.
   void copy(const Tensor& from, const Tensor& to, Stream stream = {}, Deadline deadline = {});
 
   /// A dense tensor of the user's own memory, of any origin and alignment. As a source the tensor

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/fail.hpp"
 #include "weft/error.hpp"
@@ -77,6 +78,7 @@ Block Arena::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t index = 0; index <= chunks_.size(); ++index) {
     Chunk& chunk = index < chunks_.size() ? *chunks_[index] : grow(bytes);
+    if (chunk.is_sealed) continue;
     const auto offset = chunk.heap.allocate(bytes);
     if (!offset) continue;
     used_ += chunk.heap.taken(bytes);
@@ -91,9 +93,33 @@ void Arena::release(const Block& block) noexcept {
   // In a fork, a thread that does not exist there may hold the mutex.
   if (forked()) return;
   const std::lock_guard lock(mutex_);
-  Heap& heap = chunks_[index_of(block.chunk)]->heap;
-  heap.release(block.offset, block.bytes);
-  used_ -= heap.taken(block.bytes);
+  Chunk& chunk = *chunks_[index_of(block.chunk)];
+  chunk.heap.release(block.offset, block.bytes);
+  const std::size_t taken = chunk.heap.taken(block.bytes);
+  used_ -= taken;
+  if (chunk.is_sealed) quarantine_ += static_cast<std::int64_t>(taken);
+}
+
+void Arena::seal(std::uint32_t chunk) noexcept {
+  if (forked()) return;
+  const std::lock_guard lock(mutex_);
+  seal(*chunks_[index_of(chunk)]);
+}
+
+void Arena::seal() noexcept {
+  if (forked()) return;
+  const std::lock_guard lock(mutex_);
+  for (const auto& chunk : chunks_) seal(*chunk);
+}
+
+void Arena::seal(Chunk& chunk) noexcept {
+  if (std::exchange(chunk.is_sealed, true)) return;
+  quarantine_ += static_cast<std::int64_t>(chunk.bytes - chunk.heap.used());
+}
+
+bool Arena::is_sealed(std::uint32_t chunk) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return chunks_[index_of(chunk)]->is_sealed;
 }
 
 Arena::Chunk& Arena::grow(std::size_t bytes) {
@@ -185,8 +211,9 @@ ArenaReport Arena::report() const {
   report.quarantined_bytes = static_cast<std::uint64_t>(quarantine_.load());
   report.allocations = allocations_;
   for (const auto& chunk : chunks_) {
-    report.largest_free_bytes =
-        std::max<std::uint64_t>(report.largest_free_bytes, chunk->heap.largest_free());
+    if (!chunk->is_sealed)
+      report.largest_free_bytes =
+          std::max<std::uint64_t>(report.largest_free_bytes, chunk->heap.largest_free());
     if (chunk->memory.huge_pages_advised) report.huge_page_bytes += chunk->bytes;
   }
   return report;

@@ -9,6 +9,7 @@
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
 #include "p2p/mesh/mesh_messages.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -279,7 +280,11 @@ void Mesh::lost(int rank, const Status& why) {
   Peer& peer = this->peer(rank);
   if (!peer.gone()) peer.disconnect_status = why;
   if (why.ok()) peer.ended = true;
-  peer.silent.store(true);  // before the state, so that a thread that sees it gone sees it silent
+  // Before its memory is given to others, which `silent` allows.
+  if (local_.gpus != nullptr && peer.state.load() != PeerState::left &&
+      local_.gpus->quarantine.begin(rank))
+    local_.control->seal();  // words that streams write
+  peer.silent.store(true);   // before the state, so that a thread that sees it gone sees it silent
   end(peer, peer.exits && peer.ended ? PeerState::left : PeerState::failed,
       peer.ended ? peer.end_cause : Cause{});
   release(peer);

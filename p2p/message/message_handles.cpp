@@ -88,7 +88,10 @@ Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& 
   if (!is_usable(state_)) [[unlikely]]
     return unusable(state_, "Messages", "sendrecv");
   const Deadline until = state_->resolve(deadline);
-  MessageRequest sending = isend(to, tag, tensor);
+  MessageRequest sending = [&] {
+    const auto owner = state_->acquire();
+    return state_->isend(to, tag, tensor, until);
+  }();
   Result<MessageInfo> received = recv(from, from_tag, into, until);
   const Result<MessageInfo> sent = sending.wait(until);
   const Status& failed = received.ok() ? sent.status() : received.status();

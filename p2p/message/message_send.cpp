@@ -37,8 +37,9 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
   return status;
 }
 
-MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
-  return watched(isend_until(to, tag, tensor, {}));
+MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor,
+                                   Deadline until) noexcept {
+  return watched(isend_until(to, tag, tensor, until));
 }
 
 MessageRequest MessageState::isend_until(int to, std::uint64_t tag, const Tensor& tensor,

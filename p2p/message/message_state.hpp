@@ -42,7 +42,9 @@ class MessageState final : public p2p::Progressable {
     return {local_.waiter.progress_registry(), *this};
   }
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept;
-  MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
+  /// `until`: when a copy from a GPU, which comes first, must have ended.
+  MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor,
+                       Deadline until = {}) noexcept;
   Result<MessageInfo> recv(int from, const Tag& tag, const Tensor& into,
                            Deadline deadline) noexcept;
   MessageRequest irecv(int from, const Tag& tag, const Tensor& into) noexcept;

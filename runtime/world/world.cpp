@@ -128,7 +128,9 @@ void World::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline d
   require_state(state_, "World", "copy");
   state_->refuse_fork("copy");
   control_call("copy", [&] {
-    state_->gpus.copy(from, to, stream, deadline.resolve(state_->local.waiter.default_timeout()));
+    auto& local = state_->local;
+    state_->gpus.copy(from, to, stream, {local.data, local.staging, local.gpu_staging},
+                      deadline.resolve(local.waiter.default_timeout()));
   });
 }
 

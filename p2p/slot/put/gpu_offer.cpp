@@ -93,6 +93,10 @@ bool GpuOffer::serve(Mesh& mesh) noexcept {
   return false;
 }
 
+bool GpuOffer::is_in_quarantine() const {
+  return way() == GpuWay::mapped && local_.gpus->quarantine.holds(buffers_.chunk);
+}
+
 void GpuOffer::count_quarantine(bool enters) noexcept {
   if (!granted_) return;
   const auto bytes = static_cast<std::int64_t>(buffers_.bytes);

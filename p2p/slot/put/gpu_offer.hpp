@@ -36,6 +36,9 @@ class GpuOffer {
   cuda::GpuWay way() const noexcept { return way_.load(std::memory_order_relaxed); }
   /// Why the NIC was refused; empty: it was not.
   const std::string& verdict() const noexcept { return verdict_; }
+  /// Whether the latest writer's GPU had the buffers mapped, and may go on writing although its
+  /// rank is dead.
+  bool is_in_quarantine() const;
   /// A writer may still copy there although the slot is closed, or may no more.
   void count_quarantine(bool enters) noexcept;
 

@@ -196,6 +196,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   void detached(Attachment& attachment) noexcept override;
   void closing() noexcept override { let_drained_go(); }
   Status writer_taken(const p2p::Peer& peer) const;
+  Status in_quarantine(const p2p::Peer& peer) const;
   /// For a slot on a GPU: by which way the writer's tensors come there.
   Status offer_gpu(p2p::Peer& peer, p2p::AttachedMessage& granted);
   void prepare_stage(const p2p::Peer& peer);

@@ -14,6 +14,7 @@ using p2p::AttachMessage;
 
 Status PutOwner::grant(p2p::Peer& peer, const AttachMessage& asked, AttachedMessage& granted) {
   if (Status status = writer_taken(peer); !status.ok()) return status;
+  if (Status status = in_quarantine(peer); !status.ok()) return status;
   // Words are given new numbers, and the way to the GPU depends on what it still copies.
   if (buffers_.gpu() != nullptr) buffers_.gpu()->expect_no_chunks();
   // First what may fail for want of memory.
@@ -72,6 +73,19 @@ Status PutOwner::writer_taken(const p2p::Peer& peer) const {
           "one writer",
           peer.rank, peer.host(), holder->peer->rank, holder->peer->host()),
       "expose one slot for each writer");
+}
+
+Status PutOwner::in_quarantine(const p2p::Peer& peer) const {
+  const int last = last_writer_.load(std::memory_order_acquire);
+  if (buffers_.gpu() == nullptr || last < 0 || !mesh_.peer(last).gone() ||
+      !buffers_.gpu()->offer().is_in_quarantine())
+    return {};
+  return failure(
+      Code::peer_failed, "attach",
+      fmt::format("rank {} (host {}) asked to write, and the slot's memory on {} is in quarantine: "
+                  "rank {}, which wrote there, died under MPS, and its GPU may go on writing",
+                  peer.rank, peer.host(), spec_.memory.text(), last),
+      "the owner closes the slot and exposes another");
 }
 
 void PutOwner::prepare_stage(const p2p::Peer& peer) {

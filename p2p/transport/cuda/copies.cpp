@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "base/fail.hpp"
 #include "base/tensor_checks.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "p2p/transport/cuda/check_address.hpp"
+#include "p2p/transport/cuda/copy_staging.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
 #include "p2p/transport/cuda/relaxation.hpp"
@@ -36,16 +37,6 @@ void check_ends(const Tensor& from, const Tensor& to) {
   }
 }
 
-/// Yields at first, then sleeps for a short time.
-void pause(int round) {
-  constexpr int kYields = 200;
-  constexpr std::chrono::microseconds kSleep{50};
-  if (round < kYields)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(kSleep);
-}
-
 /// After a timeout the copy keeps its tensors until it ends.
 void wait_for_copy(DeviceCopy copy, Memory memory, const Tensor& from, Deadline deadline) {
   for (int round = 0;; ++round) {
@@ -54,7 +45,7 @@ void wait_for_copy(DeviceCopy copy, Memory memory, const Tensor& from, Deadline 
       throw_error(Code::timeout, kCopy,
                   fmt::format("{} has not copied {} within its time", memory.text(), from.text()),
                   "keep the memory of both: the copy is still under way");
-    pause(round);
+    pause_copy(round);
   }
 }
 
@@ -77,12 +68,15 @@ std::shared_ptr<Gpu> Gpus::gpu_of_copy(const Tensor& from, const Tensor& to, Str
   return gpu(kCopy, memory);
 }
 
-void Gpus::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline) {
+void Gpus::copy(const Tensor& from, const Tensor& to, Stream stream, const CopyStaging& staging,
+                Deadline deadline) {
   check_ends(from, to);
   if (from.bytes() == 0) return;
   reap_late_copies();
   reap_graphs();
   if (from.memory().is_host() && to.memory().is_host() && stream.none()) {
+    check_host(kCopy, from);
+    check_host(kCopy, to);
     std::memmove(to.data(), from.data(), from.bytes());
     return;
   }
@@ -95,9 +89,15 @@ void Gpus::copy(const Tensor& from, const Tensor& to, Stream stream, Deadline de
     return chosen->check(
         chosen->driver().copy(address_of(to), address_of(from), from.bytes(), handle), kCopy,
         "cuMemcpyAsync");
-  auto copy = std::make_unique<CopyUnderWay>(kCopy, chosen);
-  copy->tensors = {from, to};
   const ScopedRelaxation relaxed(chosen->driver());
+  const Tensor* const host = from.memory().is_host() ? &from
+                             : to.memory().is_host() ? &to
+                                                     : nullptr;
+  if (host != nullptr && !is_pinned_for_copies(*this, chosen, staging, *host))
+    return copy_by_staging(*this, chosen, staging, kCopy, from, to, deadline);
+  auto copy = std::make_unique<CopyUnderWay>(kCopy, chosen);
+  copy->pinned_by = pins_;
+  copy->tensors = {from, to};
   const DriverStatus status =
       chosen->driver().copy(address_of(to), address_of(from), from.bytes(), handle);
   wait_for_copy(begun_copy(std::move(copy), handle, status), chosen->memory(), from, deadline);

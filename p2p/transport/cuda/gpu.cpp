@@ -6,6 +6,7 @@
 
 #include "base/fail.hpp"
 #include "p2p/transport/cuda/api/load.hpp"
+#include "p2p/transport/cuda/api/mps.hpp"
 #include "p2p/transport/cuda/relaxation.hpp"
 
 namespace weft::p2p::cuda {
@@ -15,6 +16,7 @@ std::shared_ptr<Gpu> Gpu::open(const Driver& driver, int ordinal) {
   std::shared_ptr<Gpu> gpu(new Gpu(driver, ordinal));
   gpu->check(driver.retain_context(&gpu->context_, ordinal), "open GPU",
              "cuDevicePrimaryCtxRetain");
+  gpu->under_mps_ = runs_under_mps(driver, ordinal);
   const Current current(*gpu);
   for (StreamHandle* stream : {&gpu->stream_, &gpu->stream_to_host_})
     gpu->check(driver.create_stream(stream, kStreamNonBlocking), "open GPU", "cuStreamCreate");

@@ -46,6 +46,8 @@ class Gpu {
   /// this GPU to host memory that others wait for, one for all else.
   StreamHandle stream() const noexcept { return stream_; }
   StreamHandle stream_to_host() const noexcept { return stream_to_host_; }
+  /// Whether a server of MPS has the context, and so outlives this process (runs_under_mps()).
+  bool under_mps() const noexcept { return under_mps_; }
   /// Whether stream() has ended all that it was given.
   bool has_idle_stream() const noexcept;
 
@@ -80,6 +82,7 @@ class Gpu {
   const Driver& driver_;
   const int ordinal_;
   const os::ForkMark fork_mark_;
+  bool under_mps_ = false;
   Context context_ = nullptr;
   StreamHandle stream_ = nullptr;
   StreamHandle stream_to_host_ = nullptr;

@@ -26,7 +26,8 @@ class AdoptedOnGpu final : public Storage {
 
 Gpus::Gpus(GpuWish wish, std::shared_ptr<SegmentMapper> mapper, std::size_t chunk_bytes,
            std::shared_ptr<Log> log)
-    : wish_(std::move(wish)),
+    : quarantine(*this, log),
+      wish_(std::move(wish)),
       mapper_(std::move(mapper)),
       chunk_bytes_(chunk_bytes),
       log_(std::move(log)) {}

@@ -12,11 +12,13 @@
 
 #include "base/log.hpp"
 #include "p2p/memory/arena.hpp"
+#include "p2p/transport/cuda/copy_staging.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu.hpp"
 #include "p2p/transport/cuda/gpu_direct.hpp"
 #include "p2p/transport/cuda/own_gpu.hpp"
 #include "p2p/transport/cuda/peer_memory.hpp"
+#include "p2p/transport/cuda/peer_quarantine.hpp"
 #include "p2p/transport/cuda/pinned_chunks.hpp"
 #include "p2p/transport/cuda/stream_meetings.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
@@ -51,7 +53,8 @@ class Gpus {
   /// Refuses such memory, by its GPU's name. Throws Error(bad_argument).
   void check_host(const char* operation, const Tensor& tensor) const;
   /// World::copy.
-  void copy(const Tensor& from, const Tensor& to, Stream stream, Deadline deadline);
+  void copy(const Tensor& from, const Tensor& to, Stream stream, const CopyStaging& staging,
+            Deadline deadline);
 
   /// A stream of the application's, for a tensor in `memory`, or in host memory for any. Throws
   /// Error: bad_argument (there is no such stream, it is of another GPU, it captures a graph),
@@ -125,7 +128,8 @@ class Gpus {
   /// Reports of the arenas of GPUs that hold tensors.
   std::vector<ArenaReport> reports() const;
 
-  StreamMeetings meetings;  ///< where streams of this rank meet those of others
+  PeerQuarantine quarantine;  ///< of memory that other ranks have mapped
+  StreamMeetings meetings;    ///< where streams of this rank meet those of others
 
  private:
   const Driver& driver(const char* operation);

@@ -13,6 +13,7 @@
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/gpu_page.hpp"
 #include "p2p/transport/cuda/gpus.hpp"
+#include "p2p/transport/cuda/kernels/kernel_image.hpp"
 #include "p2p/transport/cuda/own_gpu.hpp"
 #include "p2p/transport/cuda/pair_proof.hpp"
 #include "p2p/transport/rank_memory.hpp"
@@ -95,6 +96,14 @@ Finding copied(Gpus& gpus, const GpuChunk& chunk, const std::shared_ptr<p2p::Are
                                 gpus.pins().take_refusal()};
 }
 
+Finding kernels() {
+  if (p2p::cuda::has_kernels())
+    return {true, "built by nvcc: GPUs of a host carry out collectives themselves"};
+  return {false,
+          "weft was built without nvcc, so collectives of GPU tensors go by host memory: build it "
+          "where the CUDA toolkit is, with -DWEFT_CUDA=ON"};
+}
+
 void place_staging(const topology::RankPlacement& placement, GpuPaths& paths) {
   paths.staging = placement.staging;
   paths.staging_reason =
@@ -157,6 +166,7 @@ GpuPaths try_gpu_paths(const GpuScene& scene) {
   const auto own = choose_own_gpu(driver, wish, kTry);
   paths.own = own.ordinal;
   paths.own_reason = own.reason;
+  paths.kernels = kernels();
   place_staging(scene.placement, paths);
   const auto mapper = std::make_shared<p2p::SegmentMapper>();
   const p2p::RankMemory memory(

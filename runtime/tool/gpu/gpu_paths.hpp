@@ -57,7 +57,8 @@ struct GpuPaths {
   std::string driver{};  ///< its version, "12.4"
   int own = -1;          ///< this process's GPU
   std::string own_reason{};
-  int staging = -1;  ///< NUMA node of the host memory that tensors go through; -1: any
+  Finding kernels{};  ///< by which GPUs carry out collectives: weft's own, built or not
+  int staging = -1;   ///< NUMA node of the host memory that tensors go through; -1: any
   std::string staging_reason{};
   std::vector<GpuFacts> gpus{};
   std::vector<GpuPairPath> pairs{};

@@ -64,6 +64,7 @@ std::string text_of(const GpuPaths& paths) {
   std::string text = fmt::format("driver   of CUDA {}\n", paths.driver);
   for (const GpuFacts& gpu : paths.gpus) text += text_of(gpu, gpu.ordinal == paths.own);
   text += fmt::format("own GPU  {}: {}\n", paths.own, paths.own_reason);
+  text += fmt::format("kernels  {}: {}\n", paths.kernels.works ? "yes" : "no", paths.kernels.says);
   text +=
       fmt::format("staging  on {}: {}\n",
                   paths.staging < 0 ? "any NUMA node" : fmt::format("NUMA node {}", paths.staging),
@@ -99,6 +100,7 @@ std::string json_of(const GpuPaths& paths) {
                     {"driver", paths.driver},
                     {"own", paths.own < 0 ? Json() : Json(paths.own)},
                     {"own_reason", paths.own_reason},
+                    {"kernels", json_of(paths.kernels)},
                     {"staging_numa", paths.staging < 0 ? Json() : Json(paths.staging)},
                     {"staging_reason", paths.staging_reason},
                     {"gpus", std::move(gpus)},

@@ -1,8 +1,13 @@
 // The contract with the driver: devices and contexts.
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
 #include <thread>
 
+#include "p2p/transport/cuda/api/mps.hpp"
 #include "tests/cuda/rig.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -83,6 +88,37 @@ TEST_F(ContextContract, GpusHaveNamesNumbersAndPlaces) {
   }
   Device none = -1;
   EXPECT_EQ(driver().device(&none, count), DriverStatus::invalid_device);
+}
+
+TEST_F(ContextContract, TellsOfMpsOrDoesNotKnowTheQuestion) {
+  int enabled = -1;
+  const DriverStatus status = driver().device_attribute(&enabled, kMpsEnabled, 0);
+  if (status == DriverStatus::success) {
+    EXPECT_TRUE(enabled == 0 || enabled == 1) << enabled;
+    EXPECT_EQ(runs_under_mps(driver(), 0), enabled == 1);
+  } else {
+    EXPECT_EQ(status, DriverStatus::invalid_value);
+  }
+}
+
+/// A driver that does not know the question.
+class OldContract : public OnDriver {
+ protected:
+  stand_in::Options options() const override {
+    stand_in::Options old;
+    old.gpus[0].attributes = {{kMpsEnabled, std::nullopt}};
+    return old;
+  }
+};
+
+TEST_F(OldContract, AControlDaemonsPipeTellsOfMps) {
+  if (control() == nullptr) GTEST_SKIP() << "needs the stand-in";
+  const TempFolder folder;
+  ::setenv("CUDA_MPS_PIPE_DIRECTORY", folder.path().c_str(), 1);
+  EXPECT_FALSE(runs_under_mps(driver(), 0));
+  std::ofstream(folder.path() / "control") << "";
+  EXPECT_TRUE(runs_under_mps(driver(), 0));
+  ::unsetenv("CUDA_MPS_PIPE_DIRECTORY");
 }
 
 TEST_F(ContextContract, EveryGpuHasWhatWeftCantDoWithout) {

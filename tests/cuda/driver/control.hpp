@@ -50,6 +50,9 @@ struct Options {
   bool peer_writes_lost = false;  ///< though that reports success, writes to the other GPU vanish
   /// They go astray instead: to memory that the writing GPU reads back, and no other.
   bool peer_writes_astray = false;
+  /// As a server of MPS: copies into memory of another process that were under way when this
+  /// process was killed are made all the same, again and again for some seconds.
+  bool mps = false;
   /// A NIC's write is there for copies and kernels after a flush, or a NIC's read.
   bool nic_writes_unseen = false;
   Pace pace = Pace::threads;

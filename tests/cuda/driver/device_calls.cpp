@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "p2p/transport/cuda/api/mps.hpp"
 #include "tests/cuda/driver/memory.hpp"
 
 using namespace weft::stand_in;
@@ -134,7 +135,7 @@ DriverStatus cuDeviceGetPCIBusId(char* id, int length, Device device) {
 DriverStatus cuDeviceGetAttribute(int* value, DeviceAttribute attribute, Device device) {
   STAND_IN_CALL(cuDeviceGetAttribute, false, plain);
   if (!machine().is_device(device)) return DriverStatus::invalid_device;
-  *value = usual(attribute);
+  *value = attribute == kMpsEnabled ? int{machine().options.mps} : usual(attribute);
   for (const auto& [which, answer] : gpu(device).options.attributes) {
     if (which != attribute) continue;
     if (!answer) return kInvalid;

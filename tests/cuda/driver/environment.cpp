@@ -67,6 +67,8 @@ Options options_of_environment() {
       options.refused = word.substr(equals + 1);
     } else if (word == "lossy") {
       options.peer_writes_lost = true;
+    } else if (word == "mps") {
+      options.mps = true;
     } else if (word == "apart") {
       see_one_gpu(options);
     } else if (word == "strict") {

@@ -28,6 +28,8 @@ class Physical {
   Physical& operator=(const Physical&) = delete;
   ~Physical();
 
+  /// Whether another process made it.
+  bool is_imported() const noexcept { return !own_; }
   int fd() const noexcept { return fd_; }
   int device() const noexcept { return device_; }
   std::size_t bytes() const noexcept { return bytes_; }

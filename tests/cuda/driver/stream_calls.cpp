@@ -1,8 +1,10 @@
 // Streams, events, and what is put on streams.
 #include <atomic>
 #include <cstring>
+#include <memory>
 
 #include "tests/cuda/driver/capture.hpp"
+#include "tests/cuda/driver/late_write.hpp"
 #include "tests/cuda/driver/memory.hpp"
 #include "tests/cuda/driver/streams.hpp"
 
@@ -46,6 +48,15 @@ struct Target {
 bool is_lost(const Reached& to, int device) {
   return machine().options.peer_writes_lost && to.memory != nullptr &&
          to.memory->device() != device;
+}
+
+/// Under MPS, for memory of another process: what goes on if this process is killed; else null.
+std::shared_ptr<LateWrite> late_write(const Target& from, const Target& to) {
+  if (!machine().options.mps) return nullptr;
+  const Reached read = reach_memory(from.pointer, from.bytes, from.device, from.mode);
+  const Reached write = reach_memory(to.pointer, to.bytes, to.device, to.mode);
+  if (write.memory == nullptr || !write.memory->is_imported()) return nullptr;
+  return std::make_shared<LateWrite>(write.data, read.data, to.bytes);
 }
 
 DriverStatus put_on(StreamHandle handle, Operation operation) {
@@ -189,15 +200,17 @@ DriverStatus cuMemcpyAsync(DevicePointer to, DevicePointer from, std::size_t byt
   Target target{to, bytes, stream->device, Reach::read_write};
   for (Target* end : {&source, &target})
     if (const auto status = end->check(); status != kOk) return status;
+  const auto late = late_write(source, target);
   Operation copy{.kind = "copy",
                  .run =
-                     [source, target] {
+                     [source, target, late] {
                        const Reached read = source.now();
                        const Reached write = target.now();
                        if (read.status != kOk) return read.status;
                        if (write.status != kOk) return write.status;
                        if (!is_lost(write, target.device))
                          std::memmove(write.data, read.data, target.bytes);
+                       if (late != nullptr) late->forget();
                        return kOk;
                      },
                  .bytes = bytes};

@@ -189,6 +189,7 @@ DriverStatus cuMemGetHandleForAddressRange(void* handle, DevicePointer pointer, 
   STAND_IN_CALL(cuMemGetHandleForAddressRange, false, plain);
   constexpr std::size_t kPage = 4096;
   const auto found = find_mapping(pointer);
+  if (flags != 0) machine().complain("cuMemGetHandleForAddressRange: a mapping by PCIe alone");
   if (found == memory().mappings.end() || kind != RangeHandle::dma_buf || flags != 0 ||
       pointer % kPage != 0 || bytes % kPage != 0 ||
       pointer + bytes > found->first + found->second.bytes)

@@ -109,6 +109,24 @@ TEST_F(GpuMessageErrors, EndInTimeWhereTheGpuFailsOrIsLate) {
   });
 }
 
+TEST_F(GpuMessageErrors, EndASendrecvAtItsDeadline) {
+  control()->restart({.pace = stand_in::Pace::lazy, .idle = milliseconds(0)});
+  run_on(1, [&](World& world) {
+    Messages messages(world);
+    const Tensor gpu = world.allocate(DType::f32, {100}, Memory::gpu(0));
+    control()->stop_clock(true);
+    const Tensor into = world.allocate(DType::f32, {100});
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(tells(
+        messages.sendrecv(0, 1, gpu, 0, Tag(1), into, Deadline::after(milliseconds(50))).status(),
+        Code::timeout, {"sendrecv"}));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_FALSE(messages.iprobe(0, Tag(1)).has_value()) << "nothing was sent";
+    control()->stop_clock(false);
+    control()->step(10);
+  });
+}
+
 TEST_F(GpuMessageErrors, LeaveAReceiveUnderWayAtItsDeadline) {
   run_on(1, [&](World& world) {
     Messages messages(world);

@@ -132,6 +132,16 @@ TEST_F(Complaints, ACallOfAHostFunction) {
   expect("cuStreamQuery: called by a host function");
 }
 
+TEST_F(Complaints, ADmaBufForPcieAlone) {
+  constexpr std::size_t kChunk = std::size_t{2} << 20;
+  const DevicePointer pointer = allocate(kChunk);
+  int fd = -1;
+  EXPECT_EQ(driver().range_handle(&fd, pointer, kChunk, RangeHandle::dma_buf, 1),
+            DriverStatus::invalid_value);
+  expect("cuMemGetHandleForAddressRange: a mapping by PCIe alone");
+  EXPECT_OK(driver().free(pointer));
+}
+
 TEST_F(Complaints, LeftoversAreListedAndAStandInWithThemGoesOn) {
   const DevicePointer pointer = allocate(4096);
   const Event event = make_event();

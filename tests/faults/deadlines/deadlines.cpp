@@ -59,7 +59,7 @@ void write_token(const std::filesystem::path& file) {
 
 /// Every call in the headers has a row, and every row a call. World::leave() runs last, separately;
 /// World::copy() and PublishedSlot::publish() wait for a GPU, or with a stream for this rank's
-/// others (tests/cuda/world/copy_test.cpp, tests/cuda/slots/publish*_test.cpp).
+/// others (tests/cuda/world/*copy_test.cpp, tests/cuda/slots/publish*_test.cpp).
 int compare(const std::filesystem::path& headers, const std::vector<Row>& rows) {
   int failures = 0;
   auto calls = calls_with_deadlines(headers);

@@ -54,6 +54,29 @@ TEST(Arena, TakesNoPagesFromOutsideOfTheNodesThatItMayLieOn) {
   }
 }
 
+TEST(Arena, GivesOutNothingOfASealedChunk) {
+  Arena arena(ArenaSort::data, {.chunk_bytes = 2 << 20}, std::make_shared<SegmentMapper>());
+  const Block first = arena.allocate(4096);
+  const Block kept = arena.allocate(4096);
+  EXPECT_FALSE(arena.is_sealed(first.chunk));
+  arena.seal(first.chunk);
+  arena.seal(first.chunk);
+  EXPECT_TRUE(arena.is_sealed(first.chunk));
+  const ArenaReport sealed = arena.report();
+  EXPECT_EQ(sealed.quarantined_bytes, sealed.reserved_bytes - 8192);
+  EXPECT_EQ(sealed.largest_free_bytes, 0U);
+  arena.release(first);
+  EXPECT_EQ(arena.report().quarantined_bytes, sealed.quarantined_bytes + 4096);
+  EXPECT_EQ(arena.report().used_bytes, 4096U);
+  const Block next = arena.allocate(4096);
+  EXPECT_NE(next.chunk, first.chunk);
+  arena.release(next);
+  arena.seal();
+  EXPECT_TRUE(arena.is_sealed(next.chunk));
+  EXPECT_EQ(arena.report().quarantined_bytes, arena.report().reserved_bytes - 4096);
+  arena.release(kept);
+}
+
 TEST(Arena, DoesWithoutANodeThatIsNotThere) {
   Arena arena(ArenaSort::data, {.chunk_bytes = 2 << 20, .numa = 1000},
               std::make_shared<SegmentMapper>());

@@ -4,7 +4,8 @@ Usage: promises.py SOURCE_FOLDER
 
 docs/promises.md has a table for each document: words of it, and the tests that hold them. Every sentence of README's
 "Errors and deadlines", every paragraph and table row of SECURITY.md, and every section of docs/guide.md must hold words of
-a row or name a test itself.
+a row or name a test itself, and so must every section of docs/gpu.md that says what works. Tables of bad input and of
+planted defects only name tests.
 Tests are named as `Suite.Name`, `Suite.*`, by their name in CTest, or by a path below tests. A row may say "no test: why".
 Each code of weft::Code must have a row in docs/operating.md.
 """
@@ -108,6 +109,11 @@ def main():
     check.compare("SECURITY.md", list(blocks(security)), "SECURITY")
     guide = re.sub(r"```.*?```", "", (check.source / "docs/guide.md").read_text(), flags=re.S)
     check.compare("docs/guide.md", guide.split("\n## "), "Guide")
+    gpus = re.sub(r"```.*?```", "", (check.source / "docs/gpu.md").read_text(), flags=re.S)
+    promised = gpus.split("\n## Works now")[1].split("\n## Not yet")[0]
+    check.compare("docs/gpu.md", re.split(r"\n###? ", promised), "GPUs")
+    for heading in ("GPUs, bad input", "GPUs, planted defects"):
+        list(check.rows_of(heading))
     check.codes()
     for line in check.wrong:
         print(line)
