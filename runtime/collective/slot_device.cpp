@@ -18,6 +18,8 @@ using Kind = CollectiveKind;
 void SlotGroup::offer(PlannedCall& planned, const Task& task, const Call& call) {
   if (gpu_ == nullptr) gpu_ = std::make_unique<SlotGpu>(local_, mesh_, ranks_, me_);
   const auto refused = [&] { planned.asks_again = gpu_->refusal_passes(); };
+  // Kernels are loaded and memory is taken by calls that may wait for all streams.
+  const p2p::cuda::StreamWords::NoneBegins none_begins;
   if (!gpu_->takes(task, call)) return refused();
   PlannedCall way;
   way.call = call;

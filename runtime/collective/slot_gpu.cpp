@@ -129,9 +129,7 @@ bool SlotGpu::takes(const Task& task, const Call& call) {
 }
 
 bool SlotGpu::prepare() {
-  const p2p::cuda::StreamWords::NoneBegins none_begins;
   const p2p::cuda::Gpu::Current current(*gpu_);
-  // Memory for slots and results is taken later, by calls that may wait for all streams too.
   if (local_.gpus->any_stream_waits()) {
     refuse("kernels can't be loaded, and memory can't be taken, while a stream waits", true);
     return false;

@@ -55,7 +55,8 @@ class SlotGpu {
   SlotGpu& operator=(const SlotGpu&) = delete;
 
   /// Whether the GPU may carry out the call, as far as this rank knows alone; else the log has the
-  /// reason. Throws Error.
+  /// reason. Requires a NoneBegins, which lasts until kernels, results and slots are there. Throws
+  /// Error.
   bool takes(const Task& task, const Call& call);
   /// Whether the last refusal's reason may pass.
   bool refusal_passes() const noexcept { return refusal_passes_; }

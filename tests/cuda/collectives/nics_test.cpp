@@ -115,6 +115,19 @@ TEST_F(ByNics, DoSoHoweverLateTheStreamsAre) {
           const auto wanted = outcomes(world, group, {}, 1500, seed);
           EXPECT_EQ(outcomes(world, group, Memory::gpu(), 1500, seed) == wanted, true)
               << "seed " << seed;
+          // Of several pieces a link, by each algorithm.
+          constexpr std::array kBy{Algorithm::direct, Algorithm::ring, Algorithm::doubling};
+          const Bytes mine = elements(DType::f16, Reduction::sum, 200'003,
+                                      seed + static_cast<std::uint64_t>(world.rank()));
+          std::vector<Bytes> sums;
+          for (const Memory memory : {Memory(), Memory::gpu()}) {
+            const Tensor tensor = put_on(world, memory, DType::f16, mine);
+            Call call = with(kBy.at(seed % kBy.size()), all_reduce(tensor, Reduction::avg));
+            call.deterministic = call.algorithm != Algorithm::ring;
+            group.run(call).or_throw();
+            sums.push_back(bytes_of(world, tensor));
+          }
+          EXPECT_EQ(sums[0] == sums[1], true) << "seed " << seed;
           EXPECT_EQ(group.staged_bytes(), 0U) << "seed " << seed;
         },
         {}, settings(), seed);
