@@ -19,8 +19,8 @@ namespace weft::p2p {
 
 class GraphPort;
 
-/// One call in one capture, which every replay makes anew: that is a run. Kept by its graph, a wait
-/// also by its end while the application has the Arrival, and a get while it is the last one. Each
+/// One call in one capture, which every replay makes anew: that is a run. Kept by its graph, and a
+/// wait by its end while the application has the Arrival. Each
 /// run begins when the stream comes to it: by a host function, since all that a graph holds is
 /// repeated as it is, and a sequence number must not be. The function sets the word `go` to 0 and
 /// hands the run to the end. The stream waits behind it until the word is 1. The fields are

@@ -157,6 +157,7 @@ Status VersionReader::get_by_nic(const Tensor& into, Deadline deadline) noexcept
 
 Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept {
   if (Status status = check_gpu_target(into); !status.ok()) return status;
+  const ThreadsTurn turn(*this);
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("get", until); !status.ok()) return status;
   std::string detail;
