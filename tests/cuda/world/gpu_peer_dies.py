@@ -14,7 +14,8 @@ for survivor, victim in enumerate(["writer", "owner"]):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
         expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")
         expect("stand-in driver:" not in done.stdout, done.stdout)
-for survivor, victim in enumerate(["replaying_writer", "replaying_owner"]):
+replaying = [(0, "replaying_writer"), (1, "replaying_owner"), (0, "replaying_reader"), (1, "replaying_publisher")]
+for survivor, victim in replaying:
     for number in range(2):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
         expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")
