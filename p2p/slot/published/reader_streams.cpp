@@ -95,21 +95,6 @@ Status VersionReader::get_on_thread(const Tensor& into, const UserStream& user, 
   return outcome->ok() ? get(into, until) : get_failure(*outcome);
 }
 
-Status VersionReader::end_thread_gets(Deadline until) noexcept {
-  if (interrupted_)
-    if (Status status = end_interrupted("get", until); !status.ok()) return status;
-  if (!gpu_get_ || !gpu_get_->copy) return {};
-  const auto outcome = p2p::wait_for_device(
-      local_, [&] { return gpu_get_->copy->poll(); }, until,
-      [&] { return about(stats::Operation::view, gpu_get_->version); });
-  if (!outcome)
-    return failure(Code::timeout, "get", "an earlier get is still being copied",
-                   "the same call again goes on");
-  drop_mapped();
-  *gpu_get_ = {};
-  return {};
-}
-
 void VersionReader::prepare_stream_get(const UserStream& user, const Tensor& into, Deadline until) {
   StreamGet& get = stream_get_;
   {

@@ -65,7 +65,7 @@ class GraphsGot : public OnStandInStreams {
       body(world, slot, reader);
     });
   }
-  /// What replays, or calls behind a stream, get of version after version.
+  /// The elements that replays, or calls behind a stream, get of version after version.
   static Seen get(std::size_t turns, bool by_graphs, std::uint32_t depth, Flow flow) {
     Seen seen;
     run(

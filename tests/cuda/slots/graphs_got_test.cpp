@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cuda/slots/graphs_got.hpp"
+#include "tests/cuda/slots/graphs_published.hpp"
 
 namespace weft::tests {
 namespace {
@@ -78,7 +79,7 @@ TEST_F(GraphsGot, AreCaughtIfTheyDoNotWait) {
           getter.replay();
         }
         wrong += getter.seen == all_counted(kInGraph, 5) ? 0 : 1;
-        // What goes on still keeps the GPU, beyond the world.
+        // A get that goes on still keeps the GPU, beyond the world.
         EXPECT_TRUE(soon([] { return !StreamWords::any_waits(); }));
         reader.see_again();
         (void)reader.view();
@@ -187,6 +188,29 @@ TEST_F(GraphsGot, GoOnBesideAThreadThatReads) {
         }
       },
       4);
+}
+
+/// weft's threads move versions meanwhile.
+TEST_F(GraphsGot, AndPublicationsSpoilNoCaptureOfAnotherThread) {
+  constexpr std::size_t kRounds = 10;
+  run_on(1, settings().with(Setting::log, "off"), [&](World& world) {
+    PublishedSlot slot = world.expose_published(edition(Memory::gpu(0)));
+    PublishedReader reader = world.attach_published(0, "news");
+    GraphPublisher publisher(world, slot);
+    GraphGetter getter(world, reader);
+    OwnStream other(world, 0, kInGraph, 1);
+    for (std::size_t round = 1; round <= kRounds; ++round) {
+      OwnGraph captured(other, CaptureMode::global);
+      publisher.graph->launch();
+      getter.graph->launch();
+      EXPECT_TRUE(soon([&] { return getter.done == round; }));
+      captured.call([] {});
+      captured.end();
+    }
+    publisher.own.synchronize();
+    getter.own.synchronize();
+    EXPECT_EQ(getter.seen, all_counted(kInGraph, kRounds));
+  });
 }
 
 }  // namespace

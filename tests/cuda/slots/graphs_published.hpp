@@ -50,7 +50,7 @@ class GraphsPublished : public OnStandInStreams {
       body(world, slot, reader);
     });
   }
-  /// What is seen of versions that replays, or calls behind a stream, publish.
+  /// The versions that are seen of those that replays, or calls behind a stream, publish.
   static Seen publish(std::size_t turns, bool by_graphs, std::uint32_t depth, Flow flow) {
     Seen seen;
     run(
