@@ -156,8 +156,8 @@ class WEFT_API PublishedReader {
   /// one fails, its stream goes on, outcome() of the captured get says so, and the next call of
   /// this end returns why; later replays go on. A call of the thread's that reads has its turn
   /// before replays that wait for theirs. After this end has gone, outcomes are `closed`.
-  /// bad_argument in a capture: a tensor in host memory or without elements, CUDA_LAUNCH_BLOCKING,
-  /// a simulated job.
+  /// bad_argument in a capture: a tensor in host memory or without elements, a driver that pins no
+  /// memory, CUDA_LAUNCH_BLOCKING, a simulated job.
   Status get(const Tensor& into, Stream stream, Deadline deadline = {}) noexcept;
   /// The word that tells, behind the stream's wait, how the latest get() with a stream has ended:
   /// 0, or the number of a Code. In host memory that all of the process's GPUs reach. For work that

@@ -51,6 +51,12 @@ void VersionReader::capture_get(const Tensor& into, const p2p::cuda::Capture& ca
   end_thread_gets(until).or_throw();
   prepare_stream_get(capture.stream, into, until);
   StreamGet& get = stream_get_;
+  if (!get.by_nic && !get.is_mapped &&
+      !local_.gpus->pins().is_pinned(get.block->block().chunk).value_or(false))
+    throw_error(Code::bad_argument, "get",
+                "the stream captures a graph, and the driver pins no memory for copies that no "
+                "thread waits for",
+                "get outside of the capture");
   if (!get.graphs) {
     auto made = std::make_unique<GraphGets>([this] {
       stream_get_.may_begin.store(true, std::memory_order_release);

@@ -178,6 +178,24 @@ TEST_F(GraphsGot, AreRefusedWhereACaptureCantHaveThem) {
   });
 }
 
+TEST_F(GraphsGot, AreRefusedWhereTheDriverPinsNothing) {
+  run_over(Over::tcp, [&](World& world) {
+    if (world.rank() == 0) {
+      PublishedSlot slot = world.expose_published(got_edition());
+      meet(world, "refused");
+      return;
+    }
+    PublishedReader reader = world.attach_published(0, got_edition());
+    const Tensor into = world.allocate(DType::f32, {kInGraph}, Memory::gpu(0));
+    control()->refuse("cuMemHostRegister_v2", 3, DriverStatus::not_supported);  // behind the words
+    OwnStream own(world, 0, kInGraph, 1);
+    OwnGraph graph(own, CaptureMode::relaxed);
+    expect_told(reader.get(into, own.get()), Code::bad_argument, {"pins no memory"});
+    graph.end();
+    meet(world, "refused");
+  });
+}
+
 #if defined(WEFT_TEST_SIMULATION)
 TEST_F(GraphsGot, AreRefusedInSimulatedJobs) {
   ASSERT_EQ(control()->restart(options_for(Over::simulation)), std::vector<std::string>{});
