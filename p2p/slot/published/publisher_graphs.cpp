@@ -1,9 +1,12 @@
 // Versions that captured graphs publish: each replay copies what the tensor holds then.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/fail.hpp"
 #include "p2p/slot/attach/device_wait.hpp"

@@ -1,7 +1,8 @@
 // Gets that are captured in graphs: each replay reads the newest version then.
-#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/fail.hpp"
 #include "p2p/slot/published/reader.hpp"
