@@ -77,8 +77,15 @@ class WEFT_API PublishedSlot {
   /// first call with a stream pins memory, and waits for that until no stream of this rank waits
   /// (else timeout): make it before streams wait for other ranks. A slot that is closed before
   /// publishes no more. Errors of the call itself: those of publish(), bad_argument (no such
-  /// stream, one of another GPU, one that captures a graph). Where the driver pins no memory the
-  /// call waits for the stream. Stream() is no stream: as the first.
+  /// stream, one of another GPU). Where the driver pins no memory the call waits for the stream.
+  /// Stream() is no stream: as the first. While the stream captures a graph, the publication
+  /// becomes a part of it, and the buffer of next() is given back: each replay publishes what the
+  /// slot's tensor on the GPU holds when the stream comes to it, and what is behind it on the
+  /// stream begins once the version was copied. `deadline` is the time that a replay has from then
+  /// on, for a buffer and the copy. If one fails, its stream goes on, the version is never visible,
+  /// and the next call of this end returns why. Replays after this end has gone publish nothing.
+  /// bad_argument in a capture: versions that are filled in host memory or have no elements, a
+  /// driver that pins no memory, CUDA_LAUNCH_BLOCKING, a simulated job.
   Status publish(Stream stream, Deadline deadline = {}) noexcept;
   /// Number of ranks that are attached now.
   int readers() const noexcept;
@@ -143,12 +150,20 @@ class WEFT_API PublishedReader {
   /// destroyed, a NIC or a copy may still write the tensor. One get at a time: another one, and
   /// each call of the thread's that reads, waits for it first. Give one stream, or order those that
   /// you give. Errors of the call itself: those of get(), bad_argument (no such stream, one of
-  /// another GPU, one that captures a graph). Stream() is no stream: as the first.
+  /// another GPU). Stream() is no stream: as the first. While the stream captures a graph, the get
+  /// becomes a part of it: each replay gets the newest version that was not seen here, once the
+  /// stream has come to it, and waits for one. `deadline` is the time that it has from then on. If
+  /// one fails, its stream goes on, outcome() of the captured get says so, and the next call of
+  /// this end returns why; later replays go on. A call of the thread's that reads has its turn
+  /// before replays that wait for theirs. After this end has gone, outcomes are `closed`.
+  /// bad_argument in a capture: a tensor in host memory or without elements, a driver that pins no
+  /// memory, CUDA_LAUNCH_BLOCKING, a simulated job.
   Status get(const Tensor& into, Stream stream, Deadline deadline = {}) noexcept;
   /// The word that tells, behind the stream's wait, how the latest get() with a stream has ended:
   /// 0, or the number of a Code. In host memory that all of the process's GPUs reach. For work that
-  /// is put on the stream before the next such get, and as long as this end. Null: the call itself
-  /// has waited.
+  /// is put on the stream before the next such get, and as long as this end. After a get that is
+  /// part of a captured graph it is the same word in all replays, valid as long as the graph and
+  /// its executables. Null: the call itself has waited.
   const std::uint32_t* outcome() const noexcept;
   /// Whether view() would return at once.
   bool ready() const noexcept;

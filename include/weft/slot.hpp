@@ -284,7 +284,8 @@ class WEFT_API RemoteSlot {
   /// copy from, CUDA_LAUNCH_BLOCKING, a simulated job).
   Request put(const Tensor& tensor, Stream stream, Until until = Until::reusable) noexcept;
   /// The same for several tensors, as the second. The stream is of the GPU that has tensors; those
-  /// in host memory are read once it has come to the put.
+  /// in host memory are read once it has come to the put. In a captured graph each replay gathers
+  /// what they hold then.
   Request put(std::span<const Tensor> parts, Stream stream, Until until = Until::reusable) noexcept;
 
   /// As Slot::also_needs.

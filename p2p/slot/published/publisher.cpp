@@ -111,7 +111,7 @@ const Attachment* Publisher::lagging_reader(std::uint64_t release_needed) const 
 }
 
 bool Publisher::take(std::uint64_t buffer) noexcept {
-  if (streams_.is_used && streams_.uses(buffer)) return false;
+  if (streams_.is_used && (filling_ == buffer || streams_.uses(buffer))) return false;
   if (pinning_reader(buffer) != nullptr) return false;
   auto& word = words_.version(buffer);
   const std::uint64_t version = word.load(std::memory_order_relaxed);
@@ -121,24 +121,26 @@ bool Publisher::take(std::uint64_t buffer) noexcept {
   p2p::full_barrier();
   if (pinning_reader(buffer) != nullptr) {
     word.store(version, std::memory_order_release);
-    // A reader may have gone to sleep over the word that is back now.
-    for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
-         attachment = attachment->next)
-      if (attachment->counts()) attachment->peer->channel->notify();
+    wake_readers();
     return false;
   }
-  filling_ = buffer;
   return true;
 }
 
-bool Publisher::take_any() noexcept {
+void Publisher::wake_readers() noexcept {
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts()) attachment->peer->channel->notify();
+}
+
+std::optional<std::uint64_t> Publisher::take_any() noexcept {
   // The oldest value first; the newest only where there is no other buffer.
   const std::uint64_t newest = newest_.buffer;
   const std::uint64_t others =
       newest_.version == 0 || spec_.depth == 1 ? spec_.depth : spec_.depth - 1;
   for (std::uint64_t i = 1; i <= others; ++i)
-    if (take((newest + i) % spec_.depth)) return true;
-  return false;
+    if (take((newest + i) % spec_.depth)) return (newest + i) % spec_.depth;
+  return std::nullopt;
 }
 
 Result<Tensor> Publisher::next(Deadline deadline) noexcept {
@@ -155,12 +157,18 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
   if (spec_.flow != Flow::credits) {
     if (!await_streams(deadline.resolve(local_.waiter.default_timeout()), true))
       return late_stream("next");
-    return next_in_turn();
+    if (const Status overrun = begin_turn("next"); !overrun.ok()) {
+      const auto lock = lock_streams();
+      filling_.reset();
+      return overrun;
+    }
+    return to_fill();
   }
   const WaitEnd end = local_.waiter.wait(
       [this] {
         const auto lock = lock_streams();
-        return take_any();
+        filling_ = take_any();
+        return filling_.has_value();
       },
       [this] { return !needs_.status().ok(); }, deadline,
       [this] {
@@ -209,18 +217,17 @@ Status Publisher::next_failure(WaitEnd end) noexcept {
   });
 }
 
-Result<Tensor> Publisher::next_in_turn() noexcept {
+Status Publisher::begin_turn(const char* operation) noexcept {
   const std::uint64_t version = newest_.version + 1;
   // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
   writing_.store(version, std::memory_order_seq_cst);
   if (credits_ && version > spec_.depth)
     if (const Attachment* attachment = lagging_reader(version - spec_.depth); attachment != nullptr)
-      return failure(Code::flow_overrun, "next",
+      return failure(Code::flow_overrun, operation,
                      formatted("rank {} still reads version {} of this synchronous slot",
                                attachment->peer->rank, version - spec_.depth),
                      "the loop does not guarantee consumption: use Flow::credits");
-  filling_ = (version - 1) % spec_.depth;
-  return to_fill();
+  return {};
 }
 
 Status Publisher::publish(Deadline deadline) noexcept {
@@ -234,6 +241,7 @@ Status Publisher::publish(Deadline deadline) noexcept {
   }
   if (is_copied()) [[unlikely]]
     if (Status status = bring_from_gpu(deadline); !status.ok()) return status;
+  const auto lock = lock_streams();
   make_newest(*filling_);
   filling_.reset();
   return {};

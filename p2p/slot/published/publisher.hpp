@@ -11,6 +11,7 @@
 #include "p2p/slot/attach/exposed_slot.hpp"
 #include "p2p/slot/attach/published_words.hpp"
 #include "p2p/slot/published/stream_publishes.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "weft/published_slot.hpp"
 
@@ -42,10 +43,14 @@ class Publisher final : public ExposedSlot {
  private:
   Status grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
                p2p::AttachedMessage& granted) override;
-  /// Takes the buffer to fill, unless a reader pins it.
+  /// Takes a buffer to fill, unless a reader pins it, or something fills it. Once streams are used,
+  /// requires their mutex, as the next one.
   bool take(std::uint64_t buffer) noexcept;
-  bool take_any() noexcept;
-  Result<Tensor> next_in_turn() noexcept;
+  std::optional<std::uint64_t> take_any() noexcept;
+  /// A version's word is back, over which readers may have gone to sleep.
+  void wake_readers() noexcept;
+  /// Synchronous: announces that the next version is filled. flow_overrun if a reader lags.
+  Status begin_turn(const char* operation) noexcept;
   Status next_failure(p2p::WaitEnd end) noexcept;
   /// For the application's thread while the progress thread may publish.
   p2p::Newest newest() noexcept {
@@ -79,7 +84,8 @@ class Publisher final : public ExposedSlot {
   /// Owns nothing before streams are used. The application's thread.
   std::unique_lock<std::mutex> lock_streams() noexcept;
   /// Waits until no version that is still to be published waits for a stream. False: at the
-  /// deadline some did. `and_next`: also until the buffer of the next one in turn is not used.
+  /// deadline some did. `and_next`: also until the buffer of the next one in turn is not used, and
+  /// takes it.
   bool await_streams(Deadline until, bool and_next = false) noexcept;
   /// Whether a version's buffer is kept from the application by a stream.
   bool is_awaiting_streams() noexcept {
@@ -89,7 +95,28 @@ class Publisher final : public ExposedSlot {
   /// Why a version did not become visible, once.
   Status take_stream_failure() noexcept;
   Status late_stream(const char* operation) const noexcept;
+  Status late_version(const p2p::StreamPublishes::Version& version) const noexcept;
   Status publish_failure(const Status& why) const noexcept;
+
+  // In captured graphs: publisher_graphs.cpp.
+  /// Throws Error.
+  void capture_publish(const p2p::cuda::Capture& capture, Deadline deadline);
+  /// Waits until no copy of a failed call goes on to the buffer to fill. Throws Error.
+  void end_failed_copy(Deadline until);
+  /// Whether copies may go on to buffers that nothing uses now, of runs that failed, once.
+  bool graph_copies_go_on() noexcept;
+  // Their mutex.
+  /// The buffer that next() gave serves others.
+  void give_back_buffer() noexcept;
+  /// Begins the copies of runs as far as there are buffers. Returns whether a run has ended.
+  bool begin_graph_publishes() noexcept;
+  /// Two executables at once: all runs of a call that one of those overlaps fail.
+  bool end_overlapping_runs() noexcept;
+  /// Begins one run, or ends it. False: there is no buffer yet.
+  bool begin_run(const p2p::GraphPort::Run& run) noexcept;
+  void add_run(const p2p::GraphPort::Run& run, std::uint64_t buffer);
+  void fail_run(const p2p::GraphPort::Run& run, const Status& why) noexcept;
+  Status no_buffer() const noexcept;
 
   const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
   const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;
@@ -111,7 +138,8 @@ class Publisher final : public ExposedSlot {
   std::unique_ptr<OnGpu> gpu_;  ///< null: versions are filled where readers see them
   std::atomic<Attachment*> readers_{nullptr};
   p2p::Newest newest_;
-  std::optional<std::uint64_t> filling_;  ///< the buffer that next() gave
+  /// The buffer that next() gave. The application's thread changes it, with the streams' mutex.
+  std::optional<std::uint64_t> filling_;
   p2p::StreamPublishes streams_;
   std::atomic<std::uint64_t> writing_{0};  ///< synchronous: the version being filled
 };

@@ -34,12 +34,12 @@ Status Publisher::bring_from_gpu(Deadline deadline) noexcept {
       deadline.resolve(local_.waiter.default_timeout()),
       [this] {
         return stats::WaitAbout{
-            .operation = stats::Operation::next, .slot = id_, .sequence = newest_.version + 1};
+            .operation = stats::Operation::next, .slot = id_, .sequence = newest().version + 1};
       });
   if (!outcome)
     return failure(Code::timeout, "publish", text_or_empty([this] {
                      return fmt::format("{} has not copied version {}", spec_.memory.text(),
-                                        newest_.version + 1);
+                                        newest().version + 1);
                    }),
                    "publish again: the copy goes on");
   gpu_->copy.reset();

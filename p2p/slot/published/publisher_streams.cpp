@@ -27,14 +27,19 @@ Status Publisher::publish_failure(const Status& why) const noexcept {
 
 Status Publisher::publish(Stream stream, Deadline deadline) noexcept {
   if (stream.none()) return publish(deadline);
-  if (!filling_)
-    return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
-                   "call next(), fill the tensor, then publish()");
-  if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   try {
     if (local_.gpus == nullptr)
       throw_error(Code::bad_argument, "publish", "a stream is given, and this rank has no GPU", "");
+    const auto capture = p2p::cuda::capture_of(*local_.gpus, "publish", stream, spec_.memory);
+    if (!filling_ && !capture)
+      throw_error(Code::bad_argument, "publish", "there is no buffer from next() to publish",
+                  "call next(), fill the tensor, then publish()");
+    if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+    if (capture) {
+      capture_publish(*capture, deadline);
+      return {};
+    }
     const UserStream user = local_.gpus->user_stream("publish", stream, spec_.memory);
     prepare_stream(user, until);
     if (is_copied() && !local_.gpus->pins().is_pinned(buffers_->block().chunk).value_or(false))
@@ -79,7 +84,7 @@ void Publisher::publish_behind(const UserStream& user, Deadline until) {
   StreamPublishes::Version version{.buffer = *filling_, .until = until};
   if (is_copied()) {
     const StreamPoint point(user, "publish", streams_.own);
-    if (gpu_->copy || gpu_->copies_go_on) {
+    if (gpu_->copy || gpu_->copies_go_on || graph_copies_go_on()) {
       // Copies of the thread's that count no more must not end in the buffer after this one.
       const StreamPoint former({user.gpu, user.gpu->stream_to_host()}, "publish", streams_.own);
       const p2p::cuda::Gpu::Current current(*user.gpu);
@@ -109,10 +114,18 @@ void Publisher::publish_behind(const UserStream& user, Deadline until) {
 }
 
 bool Publisher::await_streams(Deadline until, bool and_next) noexcept {
-  if (!streams_.is_used) return true;
+  if (!streams_.is_used) {
+    if (and_next) filling_ = newest_.version % spec_.depth;
+    return true;
+  }
   const auto none_left = [this, and_next] {
     const std::lock_guard lock(streams_.mutex);
-    return !streams_.will_publish() && !(and_next && streams_.uses(newest_.version % spec_.depth));
+    if (streams_.will_publish()) return false;
+    if (!and_next) return true;
+    const std::uint64_t next = newest_.version % spec_.depth;
+    if (streams_.uses(next)) return false;
+    filling_ = next;
+    return true;
   };
   return local_.waiter.wait(
              none_left, [] { return false; }, until,
@@ -127,21 +140,29 @@ Status Publisher::late_stream(const char* operation) const noexcept {
                  "the same call again goes on; a longer deadline: WEFT_TIMEOUT");
 }
 
+Status Publisher::late_version(const StreamPublishes::Version& version) const noexcept {
+  return failure(Code::timeout, "publish",
+                 version.graph == nullptr
+                     ? "a stream did not come in time to a version that was to be published: it "
+                       "never will be"
+                     : "a replay's version was not copied in time: it will never be published",
+                 "fill another one, with a longer deadline: WEFT_TIMEOUT");
+}
+
 bool Publisher::serve() noexcept {
   const std::lock_guard lock(streams_.mutex);
   auto& versions = streams_.versions;
-  bool is_news = false;
+  bool is_news = streams_.graphs && begin_graph_publishes();
   bool is_next = true;  // those before it are visible, or never will be
   for (auto version = versions.begin(); version != versions.end();) {
     const auto outcome = version->poll();
     if (!outcome && !version->is_late && version->until.passed()) {
       version->is_late = is_news = true;
-      streams_.fail(failure(Code::timeout, "publish",
-                            "a stream did not come in time to a version that was to be published: "
-                            "it never will be",
-                            "fill another one, with a longer deadline: WEFT_TIMEOUT"));
+      streams_.fail(late_version(*version));
+      version->end_run(static_cast<std::uint32_t>(Code::timeout));
     }
     if (!outcome || (!is_next && !version->is_late && outcome->ok())) {
+      if (outcome) version->end_run(0);  // its tensor may be written again
       is_next = is_next && version->is_late;
       ++version;
       continue;
@@ -151,17 +172,21 @@ bool Publisher::serve() noexcept {
       if (version->copy) count_copy();
       make_newest(version->buffer);
     }
+    version->end_run(static_cast<std::uint32_t>(outcome->code()));
     version = versions.erase(version);
     is_news = true;
   }
   if (is_news) local_.ring();  // a thread may wait for a buffer
-  streams_.is_served = !versions.empty();
+  streams_.is_served = !versions.empty() || (streams_.graphs && streams_.graphs->are_under_way());
   return streams_.is_served;
 }
 
 void Publisher::end_streams() noexcept {
   const std::lock_guard lock(streams_.mutex);
+  for (StreamPublishes::Version& version : streams_.versions)
+    version.end_run(static_cast<std::uint32_t>(Code::closed));
   streams_.versions.clear();
+  if (streams_.graphs) streams_.graphs->end_all();
 }
 
 }  // namespace weft::detail

@@ -195,6 +195,7 @@ Result<Arrival> VersionReader::view(std::span<const SlotRun> runs, Deadline dead
 
 Result<Arrival> VersionReader::view_runs(std::span<const SlotRun> runs, const Shape& shape,
                                          Deadline deadline) noexcept {
+  const ThreadsTurn turn(*this);
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("view", until); !status.ok()) [[unlikely]]
     return status;
@@ -267,6 +268,7 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
                      formatted("a run of {} elements has no memory to go to", run.count),
                      "set SlotRun::to");
   }
+  const ThreadsTurn turn(*this);
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("get", until); !status.ok()) [[unlikely]]
     return status;

@@ -17,6 +17,7 @@
 #include "p2p/slot/attach/slot_access.hpp"
 #include "p2p/slot/published/gpu_get.hpp"
 #include "p2p/slot/published/stream_get.hpp"
+#include "p2p/transport/cuda/capture.hpp"
 #include "p2p/transport/cuda/mapped_source.hpp"
 #include "p2p/transport/reading.hpp"
 #include "weft/published_slot.hpp"
@@ -104,6 +105,27 @@ class VersionReader final : public RemoteEnd {
   /// Throws Error.
   void begin_stream_get(const p2p::cuda::UserStream& user, const Tensor& into, Deadline until);
   Status get_failure(const Status& why) const noexcept;
+  // In captured graphs: reader_graphs.cpp.
+  /// While one exists, the turn is the thread's. The application's thread.
+  class ThreadsTurn {
+   public:
+    explicit ThreadsTurn(VersionReader& reader) noexcept;
+    ThreadsTurn(const ThreadsTurn&) = delete;
+    ThreadsTurn& operator=(const ThreadsTurn&) = delete;
+    ~ThreadsTurn();
+
+   private:
+    VersionReader& reader_;
+  };
+  /// Throws Error.
+  void capture_get(const Tensor& into, const p2p::cuda::Capture& capture, Deadline deadline);
+  // Their mutex.
+  /// Begins the next run that is due, if no get is open. Returns whether one has begun.
+  bool begin_graph_get() noexcept;
+  /// Ends the runs that overlap, and those that are late.
+  void end_graph_runs() noexcept;
+  void fail_run(const p2p::GraphPort::Run& run, const Status& why) noexcept;
+
   // Their mutex; the progress thread, but for the last.
   void move_stream_get() noexcept;
   /// One stage further. False: not now, or it has ended.
@@ -116,7 +138,7 @@ class VersionReader final : public RemoteEnd {
   void finish_stream_get() noexcept;
   Status late_stream_get() const noexcept;
   void fail_stream_get(const Status& why) noexcept;
-  void let_stream_go_on() noexcept;
+  void let_stream_go_on(Code code) noexcept;
   /// This end goes. Takes the mutex. Any thread.
   void drop_stream_get() noexcept;
 

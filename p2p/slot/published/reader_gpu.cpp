@@ -155,8 +155,24 @@ Status VersionReader::get_by_nic(const Tensor& into, Deadline deadline) noexcept
   return status;
 }
 
+Status VersionReader::end_thread_gets(Deadline until) noexcept {
+  if (interrupted_)
+    if (Status status = end_interrupted("get", until); !status.ok()) return status;
+  if (!gpu_get_ || !gpu_get_->copy) return {};
+  const auto outcome = p2p::wait_for_device(
+      local_, [&] { return gpu_get_->copy->poll(); }, until,
+      [&] { return about(stats::Operation::view, gpu_get_->version); });
+  if (!outcome)
+    return failure(Code::timeout, "get", "an earlier get is still being copied",
+                   "the same call again goes on");
+  drop_mapped();
+  *gpu_get_ = {};
+  return {};
+}
+
 Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept {
   if (Status status = check_gpu_target(into); !status.ok()) return status;
+  const ThreadsTurn turn(*this);
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("get", until); !status.ok()) return status;
   std::string detail;

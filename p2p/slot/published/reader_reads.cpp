@@ -242,6 +242,7 @@ Status VersionReader::end_interrupted(const char* operation, Deadline deadline) 
 void VersionReader::drop_stream_get() noexcept {
   p2p::StreamGet& get = stream_get_;
   const std::lock_guard lock(get.mutex);
+  if (get.graphs) get.graphs->end_all();
   if (!get.is_open.load(std::memory_order_relaxed)) return;
   if (!get.is_over)
     fail_stream_get(

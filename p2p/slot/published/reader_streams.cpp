@@ -62,10 +62,17 @@ Status VersionReader::get_behind(const Tensor& into, Stream stream, Deadline dea
   try {
     if (local_.gpus == nullptr)
       throw_error(Code::bad_argument, "get", "a stream is given, and this rank has no GPU", "");
-    const UserStream user = local_.gpus->user_stream("get", stream, into.memory());
+    const auto capture = p2p::cuda::capture_of(*local_.gpus, "get", stream, into.memory());
+    const UserStream user =
+        capture ? capture->stream : local_.gpus->user_stream("get", stream, into.memory());
     if (into.memory().is_gpu() && into.bytes() != 0)
       if (Status status = check_gpu_target(into); !status.ok()) return status;
+    const ThreadsTurn turn(*this);
     if (Status status = end_stream_get("get", until); !status.ok()) return status;
+    if (capture) {
+      capture_get(into, *capture, deadline);
+      return {};
+    }
     stream_outcome_ = nullptr;
     if (into.memory().is_host() || into.bytes() == 0 || p2p::waits_on_thread(local_))
       return get_on_thread(into, user, until);
@@ -86,21 +93,6 @@ Status VersionReader::get_on_thread(const Tensor& into, const UserStream& user, 
   if (!outcome)
     throw_error(Code::timeout, "get", "the stream has not come to the get within its time", "");
   return outcome->ok() ? get(into, until) : get_failure(*outcome);
-}
-
-Status VersionReader::end_thread_gets(Deadline until) noexcept {
-  if (interrupted_)
-    if (Status status = end_interrupted("get", until); !status.ok()) return status;
-  if (!gpu_get_ || !gpu_get_->copy) return {};
-  const auto outcome = p2p::wait_for_device(
-      local_, [&] { return gpu_get_->copy->poll(); }, until,
-      [&] { return about(stats::Operation::view, gpu_get_->version); });
-  if (!outcome)
-    return failure(Code::timeout, "get", "an earlier get is still being copied",
-                   "the same call again goes on");
-  drop_mapped();
-  *gpu_get_ = {};
-  return {};
 }
 
 void VersionReader::prepare_stream_get(const UserStream& user, const Tensor& into, Deadline until) {
@@ -180,14 +172,18 @@ void VersionReader::begin_stream_get(const UserStream& user, const Tensor& into,
 
 bool VersionReader::serve_pending() noexcept {
   StreamGet& get = stream_get_;
-  if (!get.is_open.load(std::memory_order_acquire)) return false;
+  if (!get.is_open.load(std::memory_order_acquire) &&
+      !get.may_begin.load(std::memory_order_acquire))
+    return false;
   const std::lock_guard lock(get.mutex);
   const bool was_settled = get.is_settled();
-  move_stream_get();
+  if (get.is_open.load(std::memory_order_relaxed)) move_stream_get();
+  while (begin_graph_get()) move_stream_get();
   const bool is_open = get.is_open.load(std::memory_order_relaxed);
-  if (is_open) local_.progress.turn_soon();
+  const bool goes_on = is_open || get.may_begin.load(std::memory_order_relaxed);
+  if (goes_on) local_.progress.turn_soon();
   if (!is_open || was_settled != get.is_settled()) local_.ring();  // a thread may wait for that
-  return is_open;
+  return goes_on;
 }
 
 void VersionReader::move_stream_get() noexcept {
@@ -228,7 +224,7 @@ Status VersionReader::late_stream_get() const noexcept {
   });
 }
 
-void VersionReader::let_stream_go_on() noexcept {
+void VersionReader::let_stream_go_on(Code code) noexcept {
   StreamGet& get = stream_get_;
   if (std::exchange(get.is_held, false)) {
     if (pins()) unpin(get.version.buffer);
@@ -236,15 +232,20 @@ void VersionReader::let_stream_go_on() noexcept {
     gate_.leave();
   }
   get.is_over = true;
+  if (get.graph != nullptr) {
+    get.graph->port->end(*get.graph, get.run, static_cast<std::uint32_t>(code));
+    get.graph = nullptr;
+    return;
+  }
+  if (code != Code::ok) p2p::cuda::tell_gpus(*get.outcome, static_cast<std::uint32_t>(code));
   get.wait.end();
 }
 
 void VersionReader::fail_stream_get(const Status& why) noexcept {
   StreamGet& get = stream_get_;
   if (get.failure.ok()) get.failure = get_failure(why);
-  p2p::cuda::tell_gpus(*get.outcome, static_cast<std::uint32_t>(why.code()));
   if (get.is_reading && get.reading->get.cancel()) get.is_reading = false;
-  let_stream_go_on();
+  let_stream_go_on(why.code());
 }
 
 bool VersionReader::advance_stream_get() noexcept {
@@ -382,7 +383,7 @@ void VersionReader::finish_stream_get() noexcept {
     count_mapped();
   else
     count_staged();
-  let_stream_go_on();
+  let_stream_go_on(Code::ok);
 }
 
 }  // namespace weft::detail

@@ -11,6 +11,7 @@
 
 #include "p2p/memory/arena.hpp"
 #include "p2p/slot/attach/published_words.hpp"
+#include "p2p/slot/published/graph_gets.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "p2p/transport/reading.hpp"
@@ -20,8 +21,9 @@
 
 namespace weft::p2p {
 
-/// A reader's. The application's thread begins the get, the progress thread carries it out.
-/// Everything requires the mutex, but for `is_open` and what is the application's thread's.
+/// A reader's. The application's thread begins the get, or the progress thread one of a graph, and
+/// the progress thread carries it out. Everything requires the mutex, but for `is_open`,
+/// `may_begin` and what is the application's thread's.
 struct StreamGet {
   enum class Stage : std::uint8_t {
     waits,  ///< for a version that was not seen
@@ -67,6 +69,8 @@ struct StreamGet {
   Deadline until{};
   std::unique_ptr<cuda::StreamPoint> after{};  ///< null: the stream has come to the get
   cuda::StreamWait wait{};
+  std::shared_ptr<GraphCall> graph{};  ///< whose stream waits instead; null: none
+  std::uint64_t run = 0;
   std::uint32_t* outcome = nullptr;
   bool by_nic = false;     ///< the fabric reads into the GPU's memory
   bool is_mapped = false;  ///< the GPU copies from the owner's
@@ -81,6 +85,9 @@ struct StreamGet {
   std::optional<cuda::DeviceCopy> copy{};
   Broken broken{};   ///< the path's end, whose cause is not known yet
   Status failure{};  ///< the application is to be told
+
+  std::unique_ptr<GraphGets> graphs{};  ///< null: no graph gets
+  std::atomic<bool> may_begin{false};   ///< runs of graphs
 
   /// Whether nothing writes the target any more.
   bool is_settled() const noexcept { return is_over && !is_reading && !copy; }

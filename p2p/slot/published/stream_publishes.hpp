@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "p2p/slot/published/graph_publishes.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"
@@ -15,8 +16,9 @@
 
 namespace weft::p2p {
 
-/// A publisher's. The application's thread adds versions, the progress thread publishes them.
-/// Everything requires the mutex, but for `is_used`, which is the application's thread's.
+/// A publisher's. The application's thread adds versions, the progress thread those of graphs, and
+/// publishes them all. Everything requires the mutex, but for `is_used`, which the application's
+/// thread changes, and reads without.
 struct StreamPublishes {
   struct Version {
     std::uint64_t buffer = 0;  ///< that nothing else uses until poll() has an outcome
@@ -24,8 +26,15 @@ struct StreamPublishes {
     std::unique_ptr<cuda::StreamPoint> after{};  ///< null: `copy` is all that it waits for
     std::optional<cuda::DeviceCopy> copy{};      ///< to the buffer
     bool is_late = false;                        ///< it is not published any more
+    std::shared_ptr<GraphCall> graph{};          ///< whose stream waits for the copy; null: none
+    std::uint64_t run = 0;
 
     std::optional<Status> poll() noexcept { return copy ? copy->poll() : after->poll(); }
+    /// That stream goes on. `code`: 0, or that of the failure.
+    void end_run(std::uint32_t code) noexcept {
+      if (graph != nullptr) graph->port->end(*graph, run, code);
+      graph = nullptr;
+    }
   };
 
   bool is_used = false;  ///< a stream was given: the others look at what follows
@@ -33,8 +42,9 @@ struct StreamPublishes {
   std::vector<Version> versions{};  ///< in their order, with room for one in each buffer
   Status failure{};                 ///< of one of them; the application is to be told
   bool is_served = false;           ///< the progress thread looks
-  /// On these the copies go.
+  /// On these the copies go, but for those of graphs.
   std::shared_ptr<cuda::OwnStreams> own = std::make_shared<cuda::OwnStreams>();
+  std::unique_ptr<GraphPublishes> graphs{};  ///< null: no graph publishes
 
   bool uses(std::uint64_t buffer) const noexcept {
     for (const Version& version : versions)

@@ -67,6 +67,14 @@ inline bool any_on_gpu(std::span<const Tensor> parts) noexcept {
   return false;
 }
 
+/// The GPU that has parts, else the host.
+inline Memory memory_of(std::span<const Tensor> parts) noexcept {
+  Memory memory;
+  for (const Tensor& part : parts)
+    if (part.memory().is_gpu()) memory = part.memory();
+  return memory;
+}
+
 /// Whether none of them is in host memory, which the processor may have to read.
 inline bool all_on_gpu(std::span<const Tensor> parts) noexcept {
   for (const Tensor& part : parts)

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/slot/put/graph_calls.hpp"
+#include "p2p/slot/attach/graph_calls.hpp"
 
 namespace weft::p2p {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/slot/put/graph_calls.hpp"
+#include "p2p/slot/attach/graph_calls.hpp"
 #include "p2p/transport/cuda/device_copy.hpp"
 #include "p2p/transport/cuda/user_stream.hpp"
 #include "weft/deadline.hpp"

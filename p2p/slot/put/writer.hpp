@@ -231,7 +231,7 @@ class PutWriter final : public RemoteEnd {
   /// The application's thread.
   bool has_graphs() const noexcept { return streams_ && streams_->graphs; }
   /// Throws Error.
-  Request capture_put(const Tensor& tensor, const p2p::cuda::Capture& capture, Until until);
+  Request capture_put(p2p::PendingPut pending, const p2p::cuda::Capture& capture);
   /// Takes the mutex.
   Status capture_put_end(std::uint64_t ticket, Stream stream, Deadline deadline) noexcept;
   /// For calls that are not for the request of a captured put. Needs no mutex.

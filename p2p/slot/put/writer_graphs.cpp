@@ -30,31 +30,36 @@ GraphPuts& PutWriter::graphs() {
   return *streams_->graphs;
 }
 
-Request PutWriter::capture_put(const Tensor& tensor, const p2p::cuda::Capture& capture,
-                               Until until) {
+Request PutWriter::capture_put(p2p::PendingPut pending, const p2p::cuda::Capture& capture) {
   p2p::check_capture(local_, "put");
+  if (dynamic())
+    throw_error(Code::bad_argument, "put", "the slot is dynamic, and the stream captures a graph",
+                "capture puts into slots of fixed shape");
+  const auto parts = pending.all();
   const p2p::cuda::ScopedRelaxation relaxed(capture.stream.gpu->driver());
   p2p::cuda::reap_graphs();
-  prepare_for(capture.stream, tensor.memory());
-  if (tensor.memory().is_host() && !prepare_host_tensor(capture.stream, tensor))
-    throw_error(Code::bad_argument, "put",
-                "the stream captures a graph, and no GPU can copy the tensor in host memory from "
-                "where it lies",
-                "put a dense tensor of World::allocate, in memory that the driver pins");
+  prepare_for(capture.stream, p2p::memory_of(parts));
+  for (const Tensor& part : parts)
+    if (part.memory().is_host() && !prepare_host_tensor(capture.stream, part))
+      throw_error(Code::bad_argument, "put",
+                  "the stream captures a graph, and no GPU can copy the tensor in host memory from "
+                  "where it lies",
+                  "put a dense tensor of World::allocate, in memory that the driver pins");
   GraphPuts& all = graphs();
   const p2p::cuda::Gpu::Current current(*capture.stream.gpu);
   const auto call = p2p::cuda::handle_of(std::make_unique<GraphCall>(
       GraphCall::Kind::put, all.port, capture, std::chrono::nanoseconds(0)));
-  call->tensor = tensor;
-  call->until = until;
+  call->tensor = pending.tensor;
+  call->parts = pending.parts;
+  call->until = pending.until;
   {
     const std::lock_guard lock(pending_.mutex());
     std::erase_if(all.calls, [](const auto& one) { return one.expired(); });
     all.calls.push_back(call);
     call->id = ++all.last_id;
     // A NIC gets to know the memory now, which may take calls of the driver.
-    if (tensor.memory().is_gpu() && !is_mapped_.load(std::memory_order_relaxed))
-      (void)reached_by_nic(std::span(&tensor, 1));
+    if (p2p::any_on_gpu(parts) && !is_mapped_.load(std::memory_order_relaxed))
+      (void)reached_by_nic(parts);
   }
   call->add_to(capture);
   Request request;
@@ -134,11 +139,12 @@ bool PutWriter::begin_graph_puts(GraphPuts& all, std::size_t most) noexcept {
     }
     if (all.under_way.size() >= most || is_crowded() || !pending_.prepare()) break;
     try {
+      p2p::PendingPut put{.tensor = call.tensor, .parts = call.parts, .until = call.until};
       all.under_way.push_back({all.puts[begun]});
+      all.under_way.back().ticket = pending_.add(std::move(put));
     } catch (...) {
       break;
     }
-    all.under_way.back().ticket = pending_.add({.tensor = call.tensor, .until = call.until});
   }
   all.puts.erase(all.puts.begin(), all.puts.begin() + static_cast<std::ptrdiff_t>(begun));
   return begun != 0;

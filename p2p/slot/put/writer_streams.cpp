@@ -82,9 +82,9 @@ p2p::OwnedBlock PutWriter::prepare_dynamic(const p2p::cuda::UserStream& user,
 
 Request PutWriter::enqueue_behind(p2p::PendingPut pending, Stream stream) {
   const auto parts = pending.all();
-  Memory memory;
-  for (const Tensor& part : parts)
-    if (part.memory().is_gpu()) memory = part.memory();
+  const Memory memory = p2p::memory_of(parts);
+  if (const auto capture = capture_of(stream, memory))
+    return capture_put(std::move(pending), *capture);
   const auto user = prepare_stream(stream, memory);
   if (dynamic()) pending.stage = prepare_dynamic(user, pending.tensor);
   auto point = std::make_shared<p2p::cuda::StreamPoint>(user, "put", streams_->own);
@@ -132,16 +132,7 @@ Request PutWriter::put_behind(const Tensor& tensor, Stream stream, Until until) 
   Status status = fits ? check_gpu_tensors(std::span(&tensor, 1)) : refuse_tensor(tensor);
   if (status.ok()) status = take_stream_failure();
   try {
-    if (status.ok()) {
-      if (const auto capture = capture_of(stream, tensor.memory())) {
-        if (dynamic())
-          throw_error(Code::bad_argument, "put",
-                      "the slot is dynamic, and the stream captures a graph",
-                      "capture puts into slots of fixed shape");
-        return capture_put(tensor, *capture, until);
-      }
-      return enqueue_behind({.tensor = tensor, .until = until}, stream);
-    }
+    if (status.ok()) return enqueue_behind({.tensor = tensor, .until = until}, stream);
   } catch (...) {
     status = put_failure(caught_status());
   }

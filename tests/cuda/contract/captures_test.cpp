@@ -259,6 +259,49 @@ TEST_F(CaptureContract, AHostFunctionsStoreIsSeenByTheWaitBehindIt) {
   EXPECT_OK(driver().destroy_graph_exec(graph));
 }
 
+/// Without an event: copies that a replay's word waits for begin once its function has run.
+TEST_F(CaptureContract, OtherStreamsCopyBetweenAReplaysFunctionAndItsWait) {
+  Pinned<std::uint32_t> words(driver(), 1024);
+  Pinned<std::uint32_t> copied(driver(), 1024);
+  const DevicePointer written = allocate(64);
+  const DevicePointer read_later = allocate(64);
+  const DevicePointer seen = allocate(64);
+  const StreamHandle other = make_stream();
+  const Event event = make_event();
+  begin();
+  EXPECT_OK(driver().set_bytes(written, 2, 64, stream()));
+  EXPECT_OK(driver().launch_host_function(
+      stream(),
+      [](void* all) {
+        auto* const at = static_cast<std::uint32_t*>(all);
+        tell_to(at, 0);
+        tell_to(at + 32, 1);
+      },
+      &words[0]));
+  EXPECT_OK(driver().wait_value32(stream(), words.at(), 1, kWaitValueEqual));
+  EXPECT_OK(driver().copy(seen, read_later, 64, stream()));
+  EXPECT_OK(driver().set_bytes(written, 3, 64, stream()));
+  const GraphExec graph = instantiate(end());
+  for (unsigned char round = 1; round <= 3; ++round) {
+    tell_to(&words[32], 0);
+    copied[0] = 0;
+    EXPECT_OK(driver().launch_graph(graph, stream()));
+    while (value_of(words[32]) == 0) std::this_thread::yield();
+    EXPECT_OK(driver().copy(copied.at(), written, 64, other));
+    EXPECT_OK(driver().set_bytes(read_later, round, 64, other));
+    EXPECT_OK(driver().record_event(event, other));
+    while (driver().query_event(event) == DriverStatus::not_ready) std::this_thread::yield();
+    EXPECT_EQ(copied[0], 0x02020202U);
+    tell_to(&words[0], 1);
+    EXPECT_OK(driver().synchronize_stream(stream()));
+    EXPECT_EQ(read(seen, 64), std::vector<unsigned char>(64, round));
+  }
+  EXPECT_OK(driver().destroy_graph_exec(graph));
+  EXPECT_OK(driver().destroy_event(event));
+  EXPECT_OK(driver().destroy_stream(other));
+  for (const DevicePointer pointer : {written, read_later, seen}) EXPECT_OK(driver().free(pointer));
+}
+
 TEST_F(CaptureContract, AnotherThreadsQuerySpoilsAGlobalCaptureUnlessRelaxed) {
   const Event event = make_event();
   EXPECT_OK(driver().record_event(event, stream()));

@@ -128,6 +128,8 @@ class Control {
   virtual void nic_reads(std::byte* to, DevicePointer from, std::size_t bytes) = 0;
   /// A planted defect: the next `waits` orders to streams to wait for an event are forgotten.
   virtual void forget_waits(int waits) = 0;
+  /// The same for a word: those of a graph are forgotten in all its replays.
+  virtual void forget_words(int waits) = 0;
 
   /// The calling thread acts for the application, which may wait for its own streams.
   virtual void act_for_application(bool on) = 0;

@@ -44,6 +44,7 @@ void Machine::set_up(const Options& wanted) {
   claimed_ends = 0;
   flushes_ignored = false;
   forgotten_waits = 0;
+  forgotten_words = 0;
   random.seed(options.seed);
 }
 
@@ -153,6 +154,10 @@ class MachineControl final : public Control {
   void forget_waits(int waits) override {
     const std::lock_guard lock(machine().mutex);
     machine().forgotten_waits = waits;
+  }
+  void forget_words(int waits) override {
+    const std::lock_guard lock(machine().mutex);
+    machine().forgotten_words = waits;
   }
   void claim_ends(int questions) override {
     const std::lock_guard lock(machine().mutex);

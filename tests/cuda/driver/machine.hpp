@@ -126,6 +126,7 @@ class Machine {
   int claimed_ends = 0;
   bool flushes_ignored = false;
   int forgotten_waits = 0;
+  int forgotten_words = 0;
   std::map<std::string, Twin> twins;
   std::map<const void*, std::string> objects;  ///< what is live, for leftovers()
   std::mt19937_64 random;

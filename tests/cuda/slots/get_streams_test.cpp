@@ -329,12 +329,6 @@ TEST_F(StreamGets, RefuseBadInput) {
     const Tensor there = rank.world.allocate(DType::f32, {kGot}, Memory::gpu(1));
     EXPECT_TRUE(tells(rank.reader.get(there, rank.own.get()), Code::bad_argument,
                       {"the stream is of GPU 0"}));
-    EXPECT_OK(driver().begin_capture(rank.own.handle(), CaptureMode::relaxed));
-    EXPECT_TRUE(tells(rank.reader.get(rank.into, rank.own.get()), Code::bad_argument,
-                      {"captures a graph"}));
-    Graph graph = nullptr;
-    EXPECT_OK(driver().end_capture(rank.own.handle(), &graph));
-    EXPECT_OK(driver().destroy_graph(graph));
     EXPECT_EQ(rank.reader.outcome(), nullptr);
     EXPECT_TRUE(rank.reader.ready());
     EXPECT_OK_STATUS(rank.reader.get(rank.into, rank.own.get()));

@@ -12,8 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-std::uint32_t number_of(Code code) { return static_cast<std::uint32_t>(code); }
-
 class GraphEnds : public OnStandInStreams {
  protected:
   using Reader = GraphReader;

@@ -14,6 +14,8 @@ namespace weft::tests {
 
 using Seen = std::vector<std::vector<float>>;
 
+inline std::uint32_t number_of(Code code) { return static_cast<std::uint32_t>(code); }
+
 /// Elements of a tensor: some chunks of 4 KiB.
 inline constexpr std::size_t kInGraph = 3000;
 

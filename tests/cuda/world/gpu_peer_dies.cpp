@@ -1,11 +1,12 @@
 // gpu_peer_dies owner|writer: that rank of two is killed while the writer's GPU copies into the
 // owner's. The other goes on, and nothing is written into its memory any more.
 // gpu_peer_dies writer_under_mps: the same under MPS, where what the writer's GPU had begun goes
-// on. gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
-// gpu_peer_dies member MS: rank 1 is killed that long after it has begun an all_reduce that both
-// ranks' GPUs carry out.
-// gpu_peer_dies stream MS: the same while the ranks' streams run it.
-// gpu_peer_dies graph MS: the same while both replay a captured graph of it.
+// on.
+// gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
+// gpu_peer_dies replaying_publisher|replaying_reader: the same while both replay captured graphs
+// that publish and get versions. gpu_peer_dies member MS: rank 1 is killed that long after it has
+// begun an all_reduce that both ranks' GPUs carry out. gpu_peer_dies stream MS: the same while the
+// ranks' streams run it. gpu_peer_dies graph MS: the same while both replay a captured graph of it.
 #include <unistd.h>
 
 #include <chrono>
@@ -20,6 +21,7 @@
 #include "tests/cuda/world/default_stream.hpp"
 #include "tests/ranks/checks.hpp"
 #include "weft/collective.hpp"
+#include "weft/published_slot.hpp"
 
 namespace weft {
 namespace {
@@ -190,6 +192,56 @@ void replay_puts(World& world, tests::Checks& checks, bool dies) {
   checks.expect(holds(world, tensor, 1), "the GPU still works");
 }
 
+void replay_publications(World& world, tests::Checks& checks, bool dies) {
+  PublishedSlot slot = world.expose_published(
+      {.name = "news", .shape = {kElements}, .depth = 1, .memory = Memory::gpu()});
+  const Tensor tensor = slot.next().value();
+  OwnGraph graph(tensor.memory().ordinal(),
+                 [&](Stream stream) { slot.publish(stream).or_throw(); });
+  while (slot.readers() == 0) std::this_thread::yield();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (int i = 0; slot.readers() != 0 && std::chrono::steady_clock::now() < until; ++i) {
+    graph.launch();
+    if (dies && i == 20) die();
+    graph.synchronize();  // the reader may be dead, and have viewed the one buffer
+  }
+  checks.expect(slot.readers() == 0, "the reader is gone");
+  for (int i = 0; i < 5; ++i) graph.launch();
+  graph.synchronize();
+  checks.expect(graph.is_good(), "the graph works");
+  checks.expect(slot.next().ok(), "no replay has failed");
+  checks.expect(holds(world, filled(world, 4), 4), "the GPU still works");
+}
+
+void replay_gets(World& world, tests::Checks& checks, bool dies) {
+  PublishedReader reader = world.attach_published(0, "news");
+  const Tensor into = filled(world, 1);
+  const std::uint32_t* outcome = nullptr;
+  OwnGraph graph(into.memory().ordinal(), [&](Stream stream) {
+    reader.get(into, stream).or_throw();
+    outcome = reader.outcome();
+  });
+  std::uint32_t seen = 0;
+  for (int i = 0; i < 10'000 && seen == 0; ++i) {
+    graph.launch();
+    graph.synchronize();
+    seen = *outcome;
+    if (!dies || i != 5) continue;
+    const Arrival viewed = reader.view().value();
+    graph.launch();
+    die();
+  }
+  checks.expect(graph.is_good(), "the graph works");
+  checks.expect(seen == static_cast<std::uint32_t>(Code::peer_failed),
+                "outcome " + std::to_string(seen));
+  graph.launch();
+  graph.synchronize();
+  checks.expect(*outcome == seen, "a later replay fails too");
+  const Status end = reader.view().status();
+  checks.expect(end.code() == Code::peer_failed, "view: " + end.text());
+  checks.expect(holds(world, filled(world, 4), 4), "the GPU still works");
+}
+
 void combine(World& world, tests::Checks& checks, std::chrono::milliseconds lives, bool by_stream) {
   auto group = Collectives::open(world);
   const Tensor tensor = filled(world, 2);
@@ -269,6 +321,9 @@ int main(int argc, char** argv) {
       combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])), victim == "stream");
     else if (victim == "graph")
       replay_plan(world, checks, std::chrono::milliseconds(std::stoi(argv[2])));
+    else if (victim == "replaying_publisher" || victim == "replaying_reader")
+      world.rank() == 0 ? replay_publications(world, checks, victim == "replaying_publisher")
+                        : replay_gets(world, checks, victim == "replaying_reader");
     else if (victim.starts_with("replaying"))
       world.rank() == 0 ? replay_waits(world, checks, victim == "replaying_owner")
                         : replay_puts(world, checks, victim == "replaying_writer");

@@ -20,7 +20,8 @@ for number in range(2):
     expect_survivors(done.stdout, [0], f"writer under MPS, run {number}")
     expect("stand-in driver:" not in done.stdout, done.stdout)
     expect(done.stdout.count("died under MPS") == 1, f"one line tells of it:\n{done.stdout}")
-for survivor, victim in enumerate(["replaying_writer", "replaying_owner"]):
+replaying = [(0, "replaying_writer"), (1, "replaying_owner"), (0, "replaying_reader"), (1, "replaying_publisher")]
+for survivor, victim in replaying:
     for number in range(2):
         done = run(job(mpirun, 2, program, victim, survive=True), seconds=60)
         expect_survivors(done.stdout, [survivor], f"{victim}, run {number}")

@@ -1,4 +1,4 @@
-#include "p2p/slot/put/graph_calls.hpp"
+#include "p2p/slot/attach/graph_calls.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,12 +15,11 @@ GraphCall::GraphCall(Kind kind_of_call, std::shared_ptr<GraphPort> port_of_end,
       gpu(in.stream.gpu),
       capture(in.id),
       patience(patience_of_run) {
-  if (kind != Kind::wait && kind != Kind::put_end) return;
-  const bool has_outcome = kind == Kind::wait;
-  if (has_outcome) port->expect_wait();
-  const char* const operation = has_outcome ? "wait" : "put";
-  cuda::StreamWords& words = gpu->words(operation);
-  words_ = words.take(operation, has_outcome ? 2 : 1);
+  if (kind == Kind::release || kind == Kind::put) return;
+  const bool has_outcome = kind == Kind::wait || kind == Kind::get;
+  if (kind == Kind::wait) port->expect_wait();
+  cuda::StreamWords& words = gpu->words(operation());
+  words_ = words.take(operation(), has_outcome ? 2 : 1);
   go = words.at(words_.front());
   if (has_outcome) outcome = words.at(words_.back());
   for (const std::uint32_t word : words_) cuda::tell_gpus(*words.at(word), 0);
@@ -33,6 +32,22 @@ GraphCall::~GraphCall() {
   gpu->words_in_use()->give_back(words_);
 }
 
+const char* GraphCall::operation() const noexcept {
+  switch (kind) {
+    case Kind::wait:
+    case Kind::release:
+      return "wait";
+    case Kind::put:
+    case Kind::put_end:
+      return "put";
+    case Kind::publish:
+      return "publish";
+    case Kind::get:
+      return "get";
+  }
+  return "";
+}
+
 void GraphCall::on_last_handle() noexcept {
   if (kind == Kind::wait) port->forget_wait(held);
   of = nullptr;
@@ -41,20 +56,18 @@ void GraphCall::on_last_handle() noexcept {
 bool GraphCall::is_at_home() const noexcept { return !port->is_closed(); }
 
 void GraphCall::add_to(const cuda::Capture& in) {
-  const bool is_wait = kind == Kind::wait || kind == Kind::release;
-  const char* const operation = is_wait ? "wait" : "put";
   const cuda::Driver& driver = gpu->driver();
-  cuda::keep_by_graph(in, operation, shared_from_this());
+  cuda::keep_by_graph(in, operation(), shared_from_this());
   const auto begin = [](void* call) {
     auto& self = *static_cast<GraphCall*>(call);
     self.port->begin(self);
   };
-  gpu->check(driver.launch_host_function(in.stream.handle, begin, this), operation,
+  gpu->check(driver.launch_host_function(in.stream.handle, begin, this), operation(),
              "cuLaunchHostFunc");
   if (waits())
     gpu->check(driver.wait_value32(in.stream.handle, reinterpret_cast<cuda::DevicePointer>(go), 1,
                                    cuda::kWaitValueEqual),
-               operation, "cuStreamWaitValue32");
+               operation(), "cuStreamWaitValue32");
 }
 
 void GraphPort::begin(GraphCall& call) noexcept {

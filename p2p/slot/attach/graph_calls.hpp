@@ -20,17 +20,19 @@ namespace weft::p2p {
 class GraphPort;
 
 /// One call in one capture, which every replay makes anew: that is a run. Kept by its graph, and a
-/// wait by its end while the application has the Arrival. Each run begins when the stream comes to
-/// it: by a host function, since all that a graph holds is repeated as it is, and a sequence number
-/// must not be. The function sets the word `go` to 0 and hands the run to the end. The stream waits
-/// behind it until the word is 1. The fields are constant once the call is captured, but for those
-/// that say otherwise.
-struct GraphCall final : cuda::KeptByGraph, std::enable_shared_from_this<GraphCall> {
+/// wait by its end while the application has the Arrival. Each
+/// run begins when the stream comes to it: by a host function, since all that a graph holds is
+/// repeated as it is, and a sequence number must not be. The function sets the word `go` to 0 and
+/// hands the run to the end. The stream waits behind it until the word is 1. The fields are
+/// constant once the call is captured, but for those that say otherwise.
+struct GraphCall : cuda::KeptByGraph, std::enable_shared_from_this<GraphCall> {
   enum class Kind : std::uint8_t {
     wait,     ///< for the next arrival
     release,  ///< of what the wait `of` has brought
     put,
-    put_end  ///< waits for the put `of`
+    put_end,  ///< waits for the put `of`
+    publish,
+    get
   };
 
   /// `patience`: time of a run from its begin on. Requires a Gpu::Current. Throws Error(exhausted).
@@ -42,6 +44,8 @@ struct GraphCall final : cuda::KeptByGraph, std::enable_shared_from_this<GraphCa
   /// Gpu::Current. Throws Error.
   void add_to(const cuda::Capture& capture);
   bool waits() const noexcept { return go != nullptr; }
+  /// As errors name it.
+  const char* operation() const noexcept;
   void on_last_handle() noexcept override;
   bool is_at_home() const noexcept override;
 
@@ -51,9 +55,10 @@ struct GraphCall final : cuda::KeptByGraph, std::enable_shared_from_this<GraphCa
   const std::uint64_t capture;  ///< its id
   const std::chrono::nanoseconds patience;
   std::uint32_t* go = nullptr;       ///< null: no stream waits
-  std::uint32_t* outcome = nullptr;  ///< of a wait: 0, or the number of a Code
+  std::uint32_t* outcome = nullptr;  ///< of a wait and a get: 0, or the number of a Code
   std::shared_ptr<GraphCall> of{};
-  Tensor tensor{};                ///< of a put, and where a wait brings what comes
+  Tensor tensor{};  ///< of a put or a publication, and where a wait or a get brings what comes
+  std::vector<Tensor> parts{};    ///< of a gathered put, instead of the tensor
   bool is_copied = false;         ///< a wait's tensor is a place of its own
   Until until = Until::reusable;  ///< of a put
   std::uint64_t id = 0;           ///< of a put, at its end
