@@ -40,8 +40,10 @@ class StagedCopy {
     chunk_ = std::min(std::max<std::size_t>(staging.chunk_bytes, 1), from_.bytes());
     const std::size_t chunks = (from_.bytes() - 1) / chunk_ + 1;
     block_ = std::make_shared<OwnedBlock>(staging.staging, std::min(kHalves, chunks) * chunk_);
-    pin();
-    if (from_.memory().is_gpu())
+    gpus_.pin(gpu_, block_->arena(), block_->block().chunk);
+    if (!gpus_.pins().is_pinned(block_->block().chunk).value_or(false))
+      at_once();
+    else if (from_.memory().is_gpu())
       to_host(chunks);
     else
       to_gpu(chunks);
@@ -50,19 +52,15 @@ class StagedCopy {
  private:
   bool is_late() const { return deadline_.passed(); }
 
-  void pin() {
-    const std::uint32_t chunk = block_->block().chunk;
-    for (int round = 0;; ++round) {
-      gpus_.pin(gpu_, block_->arena(), chunk);
-      if (gpus_.pins().is_pinned(chunk)) return;  // or the driver refuses to: it waits itself then
-      if (is_late())
-        throw_error(Code::timeout, operation_,
-                    fmt::format("{} copies from and to host memory that is not pinned, for which "
-                                "memory is to be pinned first, and a stream still waits",
-                                gpu_->memory().text()),
-                    "make the first such copy while no stream waits");
-      pause_copy(round);
-    }
+  /// No memory can be pinned, or not now, since a stream waits: it may wait for the next calls of
+  /// this very thread. So the driver copies, and may wait in that.
+  void at_once() {
+    auto copy = std::make_unique<CopyUnderWay>(operation_, gpu_);
+    copy->tensors = {from_, to_};
+    const DriverStatus status =
+        gpu_->driver().copy(address_of(to_), address_of(from_), from_.bytes(), gpu_->stream());
+    under_way_[0] = begun_copy(std::move(copy), gpu_->stream(), status);
+    finish(0);
   }
 
   std::size_t bytes_of(std::size_t number) const {
