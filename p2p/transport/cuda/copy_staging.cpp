@@ -20,6 +20,7 @@ namespace weft::p2p::cuda {
 namespace {
 
 constexpr std::size_t kHalves = 2;
+constexpr std::size_t kLeastChunk = std::size_t{64} << 10;
 
 bool is_registered(const Driver& driver, DevicePointer at) {
   unsigned kind = 0;
@@ -38,10 +39,9 @@ class StagedCopy {
 
   void run(const CopyStaging& staging) {
     chunk_ = std::min(std::max<std::size_t>(staging.chunk_bytes, 1), from_.bytes());
-    const std::size_t chunks = (from_.bytes() - 1) / chunk_ + 1;
-    block_ = std::make_shared<OwnedBlock>(staging.staging, std::min(kHalves, chunks) * chunk_);
-    gpus_.pin(gpu_, block_->arena(), block_->block().chunk);
-    if (!gpus_.pins().is_pinned(block_->block().chunk).value_or(false))
+    const bool is_pinned = take_block(staging);
+    const std::size_t chunks = chunk_count();
+    if (!is_pinned)
       at_once();
     else if (from_.memory().is_gpu())
       to_host(chunks);
@@ -51,6 +51,21 @@ class StagedCopy {
 
  private:
   bool is_late() const { return deadline_.passed(); }
+  std::size_t chunk_count() const { return (from_.bytes() - 1) / chunk_ + 1; }
+
+  /// Returns whether the block is pinned. While a stream waits nothing is, but a smaller block may
+  /// fit into what was pinned before.
+  bool take_block(const CopyStaging& staging) {
+    for (;; chunk_ /= 2) {
+      block_ =
+          std::make_shared<OwnedBlock>(staging.staging, std::min(kHalves, chunk_count()) * chunk_);
+      const std::uint32_t number = block_->block().chunk;
+      gpus_.pin(gpu_, block_->arena(), number);
+      const std::optional<bool> pinned = gpus_.pins().is_pinned(number);
+      // The driver's refusal holds for smaller ones too.
+      if (pinned || chunk_ <= kLeastChunk) return pinned.value_or(false);
+    }
+  }
 
   /// No memory can be pinned, or not now, since a stream waits: it may wait for the next calls of
   /// this very thread. So the driver copies, and may wait in that.
