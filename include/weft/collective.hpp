@@ -308,7 +308,9 @@ class WEFT_API Collectives {
   /// returns ok such tensors must be neither written nor read. The group keeps their memory
   /// meanwhile (ArenaReport::quarantined_bytes), even after its handle is destroyed. Memory outside
   /// the world (Tensor::wrap) is never lent this way: other ranks reach a copy. Errors: timeout
-  /// (names the rank; that rank's death ends the loan too), forked.
+  /// (names the rank; that rank's death ends the loan too), peer_failed (a rank is gone whose GPU
+  /// may go on writing tensors on this rank's GPUs, as one that was killed under MPS: use others),
+  /// forked.
   Status settle(Deadline deadline = {}) noexcept;
 
   /// Bytes copied in user space because tensors were not in the world's memory.

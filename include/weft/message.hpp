@@ -157,8 +157,8 @@ class WEFT_API Messages {
   MessageRequest irecv(int from, Tag tag, const Tensor& into) noexcept;
 
   /// Sends and receives at once, so that ranks which exchange don't wait for each other's receive.
-  /// Returns the receive's message, or the error of either. After a timeout an offered `tensor`
-  /// stays lent.
+  /// Returns the receive's message, or the error of either: a send that fails at once ends the
+  /// call, and nothing is received. After a timeout an offered `tensor` stays lent.
   Result<MessageInfo> sendrecv(int to, std::uint64_t tag, const Tensor& tensor, int from,
                                Tag from_tag, const Tensor& into, Deadline deadline = {}) noexcept;
 

@@ -112,8 +112,9 @@ class WEFT_API World {
   /// (and, as CUDA does with host memory that is not pinned, perhaps only when it is done); both
   /// tensors' memory must stay until then. If the stream captures a graph, the copy becomes a part
   /// of it, and both tensors must stay as long as the graph. Without a stream, host memory that is
-  /// not pinned goes through pinned memory of weft's own, in chunks; the first such copy waits
-  /// until no stream of the rank waits for others. Memory that was wrapped is checked with the
+  /// not pinned goes through pinned memory of weft's own, in chunks; where that is not there, and
+  /// a stream of the rank waits for others, the driver copies, and its time may be longer than the
+  /// deadline. Memory that was wrapped is checked with the
   /// driver. Throws Error: mismatch (dtype or shape), bad_argument (no memory; strides; memory that
   /// is not where the tensor says; two GPUs; a stream of another GPU), timeout (without a stream:
   /// the copy is still under way, and weft keeps the tensors' handles until it has ended; one in

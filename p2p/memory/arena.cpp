@@ -78,7 +78,7 @@ Block Arena::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t index = 0; index <= chunks_.size(); ++index) {
     Chunk& chunk = index < chunks_.size() ? *chunks_[index] : grow(bytes);
-    if (chunk.is_sealed) continue;
+    if (is_sealed(index)) continue;
     const auto offset = chunk.heap.allocate(bytes);
     if (!offset) continue;
     used_ += chunk.heap.taken(bytes);
@@ -95,31 +95,24 @@ void Arena::release(const Block& block) noexcept {
   const std::lock_guard lock(mutex_);
   Chunk& chunk = *chunks_[index_of(block.chunk)];
   chunk.heap.release(block.offset, block.bytes);
-  const std::size_t taken = chunk.heap.taken(block.bytes);
-  used_ -= taken;
-  if (chunk.is_sealed) quarantine_ += static_cast<std::int64_t>(taken);
+  used_ -= chunk.heap.taken(block.bytes);
 }
 
 void Arena::seal(std::uint32_t chunk) noexcept {
   if (forked()) return;
-  const std::lock_guard lock(mutex_);
-  seal(*chunks_[index_of(chunk)]);
+  const std::lock_guard lock(seals_mutex_);
+  sealed_[index_of(chunk)] = true;
 }
 
 void Arena::seal() noexcept {
   if (forked()) return;
-  const std::lock_guard lock(mutex_);
-  for (const auto& chunk : chunks_) seal(*chunk);
+  const std::lock_guard lock(seals_mutex_);
+  sealed_.assign(sealed_.size(), true);
 }
 
-void Arena::seal(Chunk& chunk) noexcept {
-  if (std::exchange(chunk.is_sealed, true)) return;
-  quarantine_ += static_cast<std::int64_t>(chunk.bytes - chunk.heap.used());
-}
-
-bool Arena::is_sealed(std::uint32_t chunk) const noexcept {
-  const std::lock_guard lock(mutex_);
-  return chunks_[index_of(chunk)]->is_sealed;
+bool Arena::is_sealed(std::size_t index) const noexcept {
+  const std::lock_guard lock(seals_mutex_);
+  return sealed_[index];
 }
 
 Arena::Chunk& Arena::grow(std::size_t bytes) {
@@ -147,8 +140,14 @@ std::size_t Arena::next_chunk(std::size_t bytes, std::size_t page) noexcept {
 }
 
 Arena::Chunk& Arena::add_chunk(ChunkMemory memory, std::size_t bytes) {
-  chunks_.push_back(
-      std::make_unique<Chunk>(Chunk{std::move(memory), Heap(bytes, source_->granule()), bytes}));
+  auto chunk =
+      std::make_unique<Chunk>(Chunk{std::move(memory), Heap(bytes, source_->granule()), bytes});
+  chunks_.reserve(chunks_.size() + 1);
+  {
+    const std::lock_guard lock(seals_mutex_);
+    sealed_.push_back(false);
+  }
+  chunks_.push_back(std::move(chunk));
   reserved_ += bytes;
   step_ = std::min(2 * step_, limits_.chunk_bytes);
   return *chunks_.back();
@@ -210,11 +209,14 @@ ArenaReport Arena::report() const {
   report.peak_bytes = peak_;
   report.quarantined_bytes = static_cast<std::uint64_t>(quarantine_.load());
   report.allocations = allocations_;
-  for (const auto& chunk : chunks_) {
-    if (!chunk->is_sealed)
+  for (std::size_t index = 0; index < chunks_.size(); ++index) {
+    const Chunk& chunk = *chunks_[index];
+    if (is_sealed(index))
+      report.quarantined_bytes += chunk.bytes - chunk.heap.used();
+    else
       report.largest_free_bytes =
-          std::max<std::uint64_t>(report.largest_free_bytes, chunk->heap.largest_free());
-    if (chunk->memory.huge_pages_advised) report.huge_page_bytes += chunk->bytes;
+          std::max<std::uint64_t>(report.largest_free_bytes, chunk.heap.largest_free());
+    if (chunk.memory.huge_pages_advised) report.huge_page_bytes += chunk.bytes;
   }
   return report;
 }

@@ -80,7 +80,7 @@ class Arena {
   /// Where its blocks lie.
   Memory memory() const noexcept { return source_->memory(); }
 
-  // These three, seal() and is_sealed() require has_chunk(chunk).
+  // These three require has_chunk(chunk).
   /// The chunk's descriptor and size, by which a peer maps the chunk. Valid as long as the arena.
   const os::Fd& chunk_fd(std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t chunk) const;
@@ -99,12 +99,12 @@ class Arena {
 
   /// Adds to the bytes in quarantine: freed by their slot while a peer may still write them.
   void add_quarantine(std::int64_t bytes) noexcept { quarantine_ += bytes; }
-  /// A peer may write into the chunk from now on, whatever becomes of it: what is free there, or is
-  /// released later, is not given out any more, and counts as quarantined.
+  /// A peer may write into the chunk, which must be one of the arena's, from now on, whatever
+  /// becomes of it: what is free there, or is released later, is not given out any more, and counts
+  /// as quarantined. Never waits for an allocation, which a driver may hold up.
   void seal(std::uint32_t chunk) noexcept;
   /// All chunks.
   void seal() noexcept;
-  bool is_sealed(std::uint32_t chunk) const noexcept;
   ArenaReport report() const;
   /// Bytes that its limit leaves; 2^64 - 1 without a limit.
   std::uint64_t left() const;
@@ -114,9 +114,8 @@ class Arena {
     ChunkMemory memory;
     Heap heap;
     std::size_t bytes;
-    bool is_sealed = false;
   };
-  void seal(Chunk& chunk) noexcept;
+  bool is_sealed(std::size_t index) const noexcept;
   Chunk& grow(std::size_t bytes);
   /// Size of a new chunk for a request of `bytes`, in whole pages of `page` bytes.
   std::size_t next_chunk(std::size_t bytes, std::size_t page) noexcept;
@@ -139,6 +138,8 @@ class Arena {
   std::size_t peak_ = 0;
   std::uint64_t allocations_ = 0;
   std::atomic<std::int64_t> quarantine_{0};
+  mutable std::mutex seals_mutex_;  ///< taken for moments only, also with mutex_ held
+  std::vector<bool> sealed_;        ///< for each chunk
 };
 
 /// Allocates a block as tensor storage. The last tensor in the block returns it to the arena, even

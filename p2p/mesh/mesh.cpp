@@ -9,7 +9,6 @@
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
 #include "p2p/mesh/mesh_messages.hpp"
-#include "p2p/transport/cuda/gpus.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -52,11 +51,12 @@ const char* where_to_look(const Peer& failed) {
 
 }  // namespace
 
-void Mesh::announce_leave() {
+void Mesh::announce_leave(bool gpu_works) {
   local_.recorder.control(stats::Event::leaving, -1, 0,
                           static_cast<std::uint64_t>(std::int64_t{first_failed_.load()}));
-  local_.progress.post([this] {
+  local_.progress.post([this, gpu_works] {
     leaving_ = true;
+    gpu_works_ = gpu_works;
     // Also to peers that have left already: they wait for this message.
     for (const auto& peer : peers_)
       if (!peer->idle) send_close(*peer);
@@ -65,7 +65,8 @@ void Mesh::announce_leave() {
 
 void Mesh::send_close(Peer& peer) {
   if (peer.rank != local_.rank && peer.channel)
-    peer.channel->send(as_bytes(LeavingMessage{.cause = cause()}));
+    peer.channel->send(
+        as_bytes(LeavingMessage{.cause = cause(), .gpu_works = gpu_works_ ? 1U : 0U}));
 }
 
 Cause Mesh::cause() const noexcept {
@@ -270,75 +271,11 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   if (type != MessageType::leaving) return on_message_(peer, bytes);
   const auto leaving = parse<LeavingMessage>(bytes);
   if (!leaving) return;
+  if (leaving->gpu_works != 0) quarantine(rank, true);
   peer.silent.store(true);
   peer.ended = true;
   end(peer, PeerState::left, known(leaving->cause));
   release(peer);
-}
-
-void Mesh::lost(int rank, const Status& why) {
-  Peer& peer = this->peer(rank);
-  if (!peer.gone()) peer.disconnect_status = why;
-  if (why.ok()) peer.ended = true;
-  // Before its memory is given to others, which `silent` allows.
-  if (local_.gpus != nullptr && peer.state.load() != PeerState::left &&
-      local_.gpus->quarantine.begin(rank))
-    local_.control->seal();  // words that streams write
-  peer.silent.store(true);   // before the state, so that a thread that sees it gone sees it silent
-  end(peer, peer.exits && peer.ended ? PeerState::left : PeerState::failed,
-      peer.ended ? peer.end_cause : Cause{});
-  release(peer);
-}
-
-void Mesh::broken(int rank) {
-  Peer& peer = this->peer(rank);
-  if (peer.gone() || peer.fabric == nullptr) return;
-  // A peer that gave up joining knows none of this rank's memory but the doorbell: there is nothing
-  // to fence.
-  if (peer.state.load() == PeerState::joining) return lost(rank, {});
-  if (!peer.fabric->fence(rank)) fail_and_fence(peer, "its connection broke");
-}
-
-void Mesh::declare_dead(int rank, std::string why) {
-  check_ranks(std::span(&rank, 1), "declare_dead");
-  if (rank == local_.rank)
-    throw Error(ErrorDetail{.code = Code::bad_argument,
-                            .operation = "declare_dead",
-                            .message = "a rank can't declare itself dead",
-                            .hint = "leave the job instead"});
-  local_.progress.post([this, rank, why = std::move(why)] { fail_and_fence(peer(rank), why); });
-}
-
-void Mesh::fail_and_fence(Peer& peer, std::string why) {
-  if (peer.gone()) return;
-  peer.declared_dead = std::move(why);
-  end(peer, PeerState::failed);
-  if (peer.fabric == nullptr || peer.fabric->fence(peer.rank)) return;
-  peer.unfenced = true;
-  if (local_.liveness != nullptr) local_.liveness->peer_status_known(peer.rank);
-}
-
-void Mesh::fail(int rank, const Status& why) {
-  Peer& failed = peer(rank);
-  if (failed.gone()) return;
-  failed.disconnect_status = why;
-  end(failed, PeerState::failed);
-}
-
-void Mesh::exclude(const Status& why) {
-  excluded_ = true;
-  // One line for the whole event: the rank that told of it may have had its own.
-  const int teller = why.detail().peer;
-  if (teller < 0 || !peer(teller).gone()) local_.log->error(Subsystem::path, "{}", why.text());
-  for (const auto& peer : peers_)
-    if (peer->rank != local_.rank) fail(peer->rank, why);
-}
-
-void Mesh::release(Peer& peer) {
-  if (std::exchange(peer.released, true)) return;
-  on_gone_(peer);
-  if (local_.liveness != nullptr) local_.liveness->peer_status_known(peer.rank);
-  local_.ring();
 }
 
 void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {

@@ -46,8 +46,8 @@ class Mesh final : private FabricEvents {
   /// the missing ranks), bootstrap.
   void connect(std::vector<RankAddress> addresses, Deadline deadline);
   /// Tells every connected peer that this rank leaves, and later each peer that connects
-  /// afterwards.
-  void announce_leave();
+  /// afterwards. `gpu_works`: a GPU of this rank may still write into memory of theirs.
+  void announce_leave(bool gpu_works = false);
   /// Tells every peer that this process is about to end by `signal` or, if `signal` is 0, by
   /// exit(`status`). Progress thread.
   void announce_end(int signal, int status);
@@ -137,6 +137,7 @@ class Mesh final : private FabricEvents {
   /// Logs once that ranks of other hosts are reached without RDMA.
   void tell_fallback() const;
   void send_close(Peer& peer);
+  void quarantine(int rank, bool has_left) noexcept;
   void on_ending(Peer& peer, std::span<const std::byte> bytes);
   void no_longer_idle(Peer& peer) noexcept;
   void end(Peer& peer, PeerState state, const Cause& cause_of_end = {});
@@ -164,6 +165,7 @@ class Mesh final : private FabricEvents {
   bool excluded_ = false;              ///< the others go on without this rank; progress thread only
   bool ending_ = false;                ///< this process is about to end; progress thread only
   bool leaving_ = false;               ///< this rank has announced its leave; progress thread only
+  bool gpu_works_ = false;             ///< as announced
   std::atomic<bool> has_left_{false};  ///< this rank's leave() has ended
   std::atomic<bool> has_tails_{false};
   std::atomic<int> first_failed_{-1};

@@ -92,13 +92,20 @@ Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& 
     const auto owner = state_->acquire();
     return state_->isend(to, tag, tensor, until);
   }();
+  const auto named = [&](const Status& failed) {
+    return hinted_for(deadline,
+                      altered(failed, [](ErrorDetail& detail) { detail.operation = "sendrecv"; }));
+  };
+  // A send that has failed already is the cause, and to receive could take all the time.
+  if (sending.test())
+    if (const Result<MessageInfo> ended = sending.wait(until); !ended.ok()) [[unlikely]]
+      return named(ended.status());
   Result<MessageInfo> received = recv(from, from_tag, into, until);
   const Result<MessageInfo> sent = sending.wait(until);
   const Status& failed = received.ok() ? sent.status() : received.status();
   if (failed.ok()) [[likely]]
     return received;
-  return hinted_for(deadline,
-                    altered(failed, [](ErrorDetail& detail) { detail.operation = "sendrecv"; }));
+  return named(failed);
 }
 
 Result<MessageInfo> Messages::probe(int from, Tag tag, Deadline deadline) noexcept {

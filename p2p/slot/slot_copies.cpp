@@ -23,13 +23,13 @@ void SlotTable::say_detached(detail::RemoteEnd& remote) {
     mesh_.send(remote.owner(), remote.detach_message());
 }
 
-void SlotTable::end_copies() noexcept {
+bool SlotTable::end_copies() noexcept {
   std::vector<std::shared_ptr<detail::RemoteEnd>> copying;
   try {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, remote] : remotes_) copying.push_back(remote);
   } catch (const std::bad_alloc&) {
-    return;  // each copy keeps its memory here; a peer that reuses its own is told nothing
+    return true;
   }
   const auto ended = [&]() -> std::optional<Status> {
     std::erase_if(copying, [](const auto& remote) { return !remote->is_copying(); });
@@ -37,12 +37,13 @@ void SlotTable::end_copies() noexcept {
   };
   if (ended() || wait_for_device(local_, ended, Deadline::after(kMostCopying),
                                  [] { return stats::WaitAbout{}; }))
-    return;
+    return false;
   for (const auto& remote : copying)
     local_.log->error(Subsystem::slot,
                       "a GPU still copies into the slot of rank {} that this rank leaves: that "
-                      "rank may use the memory for something else",
+                      "rank keeps the memory in quarantine",
                       remote->owner().rank);
+  return true;
 }
 
 bool SlotTable::is_detach_due(const Peer& peer, const std::string& name) {

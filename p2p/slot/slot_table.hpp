@@ -42,8 +42,9 @@ class SlotTable {
   void detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept;
   void detach(const detail::RemoteEnd& remote) noexcept;
   std::vector<EdgeReport> edges() const;
-  /// Before this rank tells that it leaves: waits until its GPUs write into no slot of others.
-  void end_copies() noexcept;
+  /// Before this rank tells that it leaves: waits until its GPUs write into no slot of others, for
+  /// a limited time. Returns whether they may still do.
+  bool end_copies() noexcept;
   /// Once progress has stopped: waits for what is under way. Memory that peers may still reach is
   /// never given back.
   void end() noexcept;

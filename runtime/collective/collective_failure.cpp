@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/fail.hpp"
 #include "base/formatted.hpp"
 #include "p2p/slot/attach/device_wait.hpp"
+#include "p2p/transport/cuda/gpus.hpp"
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/collective_table.hpp"
 
@@ -151,6 +153,25 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
   return why;
 }
 
+Status CollectiveGroup::still_written() const noexcept {
+  if (local_.gpus == nullptr || !has_lent_gpus()) return {};
+  const auto rank = std::ranges::find_if(
+      ranks_, [this](int member) { return local_.gpus->quarantine.has(member); });
+  if (rank == ranks_.end()) return {};
+  return weft::refuse(Code::peer_failed, [&] {
+    return ErrorDetail{
+        .code = Code::peer_failed,
+        .operation = "settle",
+        .message = fmt::format("rank {} is gone, and its GPU may go on writing: no one can tell "
+                               "for how long it writes this rank's tensors on GPUs",
+                               *rank),
+        .hint = "use other tensors on GPUs; those in host memory are settled",
+        .rank = local_.rank,
+        .peer = *rank,
+        .host = mesh_.peer(*rank).host()};
+  });
+}
+
 Status CollectiveGroup::settle(Deadline deadline) noexcept {
   if (local_.over()) return local_.refusal("settle");
   const auto owner = acquire();
@@ -164,7 +185,7 @@ Status CollectiveGroup::settle(Deadline deadline) noexcept {
                                 .peer = member < 0 ? -1 : ranks_[static_cast<std::size_t>(member)],
                                 .slot = row_.number};
       });
-  if (end == p2p::WaitEnd::ready) return {};
+  if (end == p2p::WaitEnd::ready) return still_written();
   const int member = std::max(0, take_back());
   const int rank = ranks_[static_cast<std::size_t>(member)];
   return weft::refuse(Code::timeout, [&] {

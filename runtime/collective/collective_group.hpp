@@ -95,6 +95,8 @@ class CollectiveGroup : public p2p::Progressable {
   /// True while this rank's GPU works for a call of the group, given up or not, or proves a path:
   /// it touches others' memory. The group's owner asks, or the table once the handle has gone.
   virtual bool gpu_works() noexcept { return false; }
+  /// Whether GPUs of the members have been offered tensors of this rank's.
+  virtual bool has_lent_gpus() const noexcept { return false; }
   /// Does the work needed once per plan; the caller owns the group. Throws Error.
   virtual void prepare(PlannedCall& call) = 0;
   /// Progress thread: `rank` has said whether its GPU takes part in a call. Returns the answer.
@@ -207,6 +209,8 @@ class CollectiveGroup : public p2p::Progressable {
   // Parts of the functions above that require ownership of the group (acquire()).
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
+  /// Whether the GPU of a member that is gone may go on writing this rank's tensors.
+  Status still_written() const noexcept;
   Status make_and_run(const Call& call, Deadline deadline) noexcept;
   // Calls on tensors on a GPU (gpu_plan.cpp).
   /// A call that the GPUs may carry out; without `device`, it goes by host memory, which is to be

@@ -172,7 +172,7 @@ void CollectiveTable::serve() {
   for (const std::uint64_t id : ids) close_if_idle(id);
 }
 
-void CollectiveTable::end_work() noexcept {
+bool CollectiveTable::end_work() noexcept {
   std::vector<std::shared_ptr<CollectiveGroup>> all;
   if (has_streams_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
@@ -189,10 +189,11 @@ void CollectiveTable::end_work() noexcept {
   };
   if (ended() || p2p::wait_for_device(local_, ended, Deadline::after(kMostWorking),
                                       [] { return stats::WaitAbout{}; }))
-    return;
+    return false;
   local_.log->error(Subsystem::path,
-                    "a GPU still works for a group that this rank leaves: other ranks may use the "
-                    "memory for something else");
+                    "a GPU still works for a group that this rank leaves: other ranks keep the "
+                    "memory in quarantine");
+  return true;
 }
 
 void CollectiveTable::erase_if_over(std::uint64_t id) {

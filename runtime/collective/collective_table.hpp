@@ -50,8 +50,8 @@ class CollectiveTable {
   /// are told once this rank's GPU touches nothing of theirs.
   void close(CollectiveGroup& group) noexcept;
   /// Waits, for a limited time, until this rank's GPUs touch no tensor of another rank. No call is
-  /// under way in another thread.
-  void end_work() noexcept;
+  /// under way in another thread. Returns whether they may still do.
+  bool end_work() noexcept;
   /// Some group has plans that streams run.
   void watch_streams() noexcept { has_streams_.store(true, std::memory_order_release); }
   /// Sends `message` to every member except this rank.

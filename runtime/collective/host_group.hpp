@@ -63,6 +63,7 @@ class HostGroup final : public CollectiveGroup {
   std::shared_ptr<PlannedCall> make_preparation(PlannedCall& call) override;
   bool works_silently() const noexcept override;
   bool gpu_works() noexcept override;
+  bool has_lent_gpus() const noexcept override { return device_ != nullptr; }
   bool show(PlannedCall& call) noexcept override;
   Status gone_failure(std::uint64_t number) const noexcept override;
   bool needs_more(const PlannedCall& call, int member) noexcept override;

@@ -12,9 +12,9 @@ void WorldState::announce_leave() {
   local.waiter.progress_registry().stop();
   rendezvous.stop();
   messages.stop();
-  slots.end_copies();
-  collectives.end_work();
-  mesh.announce_leave();
+  const bool copies = slots.end_copies();
+  const bool works = collectives.end_work();
+  mesh.announce_leave(copies || works);
 }
 
 WorldState::~WorldState() { end(); }

@@ -44,6 +44,7 @@ GpuWay GpuOffer::offer_to_nic(Mesh& mesh, Peer& peer) noexcept {
 
 void GpuOffer::grant(Mesh& mesh, Peer& peer, bool is_copying, AttachedMessage& granted) {
   granted.on_gpu = 1;
+  has_writer_ = true;
   verdict_.clear();
   granted.gpu_way = is_copying                                  ? GpuWay::still_copying
                     : peer.channel->fabric() == FabricKind::shm ? offer_
@@ -93,8 +94,9 @@ bool GpuOffer::serve(Mesh& mesh) noexcept {
   return false;
 }
 
-bool GpuOffer::is_in_quarantine() const {
-  return way() == GpuWay::mapped && local_.gpus->quarantine.holds(buffers_.chunk);
+bool GpuOffer::is_in_quarantine(int writer) const {
+  return has_writer_ && way() == GpuWay::mapped &&
+         local_.gpus->quarantine.holds(writer, buffers_.chunk);
 }
 
 void GpuOffer::count_quarantine(bool enters) noexcept {

@@ -36,9 +36,11 @@ class GpuOffer {
   cuda::GpuWay way() const noexcept { return way_.load(std::memory_order_relaxed); }
   /// Why the NIC was refused; empty: it was not.
   const std::string& verdict() const noexcept { return verdict_; }
-  /// Whether the latest writer's GPU had the buffers mapped, and may go on writing although its
-  /// rank is dead.
-  bool is_in_quarantine() const;
+  /// The writer has detached, and its GPU writes there no more.
+  void writer_left() noexcept { has_writer_ = false; }
+  /// Whether that rank's GPU may go on writing there, the rank being gone: it is the latest writer,
+  /// had the buffers mapped, and has not detached.
+  bool is_in_quarantine(int writer) const;
   /// A writer may still copy there although the slot is closed, or may no more.
   void count_quarantine(bool enters) noexcept;
 
@@ -62,7 +64,8 @@ class GpuOffer {
   MemoryRef page_ref_;
   Tensor page_;
   cuda::GpuWay offer_;
-  bool granted_ = false;  ///< to some writer
+  bool granted_ = false;     ///< to some writer
+  bool has_writer_ = false;  ///< that has not detached
   std::atomic<cuda::GpuWay> way_;
   std::optional<Check> check_;
   std::string verdict_;

@@ -77,13 +77,12 @@ Status PutOwner::writer_taken(const p2p::Peer& peer) const {
 
 Status PutOwner::in_quarantine(const p2p::Peer& peer) const {
   const int last = last_writer_.load(std::memory_order_acquire);
-  if (buffers_.gpu() == nullptr || last < 0 || !mesh_.peer(last).gone() ||
-      !buffers_.gpu()->offer().is_in_quarantine())
+  if (buffers_.gpu() == nullptr || last < 0 || !buffers_.gpu()->offer().is_in_quarantine(last))
     return {};
   return failure(
       Code::peer_failed, "attach",
       fmt::format("rank {} (host {}) asked to write, and the slot's memory on {} is in quarantine: "
-                  "rank {}, which wrote there, died under MPS, and its GPU may go on writing",
+                  "rank {}, which wrote there, is gone, and its GPU may go on writing",
                   peer.rank, peer.host(), spec_.memory.text(), last),
       "the owner closes the slot and exposes another");
 }
@@ -158,6 +157,7 @@ void PutOwner::ended(Attachment& attachment) noexcept {
 }
 
 void PutOwner::detached(Attachment& attachment) noexcept {
+  if (buffers_.gpu() != nullptr) buffers_.gpu()->offer().writer_left();
   const std::uint64_t last = dynamic() && !closed_ ? buffers_.highest_sequence() : 0;
   if (last <= released_.all(std::memory_order_seq_cst)) {
     attachment.gate.shut();

@@ -20,6 +20,7 @@ namespace weft::p2p::cuda {
 namespace {
 
 constexpr std::size_t kHalves = 2;
+constexpr std::size_t kLeastChunk = std::size_t{64} << 10;
 
 bool is_registered(const Driver& driver, DevicePointer at) {
   unsigned kind = 0;
@@ -38,10 +39,11 @@ class StagedCopy {
 
   void run(const CopyStaging& staging) {
     chunk_ = std::min(std::max<std::size_t>(staging.chunk_bytes, 1), from_.bytes());
-    const std::size_t chunks = (from_.bytes() - 1) / chunk_ + 1;
-    block_ = std::make_shared<OwnedBlock>(staging.staging, std::min(kHalves, chunks) * chunk_);
-    pin();
-    if (from_.memory().is_gpu())
+    const bool is_pinned = take_block(staging);
+    const std::size_t chunks = chunk_count();
+    if (!is_pinned)
+      at_once();
+    else if (from_.memory().is_gpu())
       to_host(chunks);
     else
       to_gpu(chunks);
@@ -49,20 +51,31 @@ class StagedCopy {
 
  private:
   bool is_late() const { return deadline_.passed(); }
+  std::size_t chunk_count() const { return (from_.bytes() - 1) / chunk_ + 1; }
 
-  void pin() {
-    const std::uint32_t chunk = block_->block().chunk;
-    for (int round = 0;; ++round) {
-      gpus_.pin(gpu_, block_->arena(), chunk);
-      if (gpus_.pins().is_pinned(chunk)) return;  // or the driver refuses to: it waits itself then
-      if (is_late())
-        throw_error(Code::timeout, operation_,
-                    fmt::format("{} copies from and to host memory that is not pinned, for which "
-                                "memory is to be pinned first, and a stream still waits",
-                                gpu_->memory().text()),
-                    "make the first such copy while no stream waits");
-      pause_copy(round);
+  /// Returns whether the block is pinned. While a stream waits nothing is, but a smaller block may
+  /// fit into what was pinned before.
+  bool take_block(const CopyStaging& staging) {
+    for (;; chunk_ /= 2) {
+      block_ =
+          std::make_shared<OwnedBlock>(staging.staging, std::min(kHalves, chunk_count()) * chunk_);
+      const std::uint32_t number = block_->block().chunk;
+      gpus_.pin(gpu_, block_->arena(), number);
+      const std::optional<bool> pinned = gpus_.pins().is_pinned(number);
+      // The driver's refusal holds for smaller ones too.
+      if (pinned || chunk_ <= kLeastChunk) return pinned.value_or(false);
     }
+  }
+
+  /// No memory can be pinned, or not now, since a stream waits: it may wait for the next calls of
+  /// this very thread. So the driver copies, and may wait in that.
+  void at_once() {
+    auto copy = std::make_unique<CopyUnderWay>(operation_, gpu_);
+    copy->tensors = {from_, to_};
+    const DriverStatus status =
+        gpu_->driver().copy(address_of(to_), address_of(from_), from_.bytes(), gpu_->stream());
+    under_way_[0] = begun_copy(std::move(copy), gpu_->stream(), status);
+    finish(0);
   }
 
   std::size_t bytes_of(std::size_t number) const {

@@ -26,9 +26,10 @@ bool is_pinned_for_copies(Gpus& gpus, const std::shared_ptr<Gpu>& gpu, const Cop
                           const Tensor& host);
 
 /// Copies between dense tensors, one on the GPU and the other in host memory that is not pinned,
-/// chunk by chunk through pinned memory of the rank's, and waits. The first copy pins that memory
-/// once no stream waits. Requires a Gpu::Current. Throws Error: timeout (a chunk may be under way,
-/// and the target is partly written), exhausted, system.
+/// chunk by chunk through pinned memory of the rank's, and waits. Where there is none, and a stream
+/// waits or the driver refuses to pin any, the driver copies from or to the tensor itself,
+/// which may take longer than the deadline. Requires a Gpu::Current. Throws Error: timeout (a copy
+/// may be under way, and the target is partly written), exhausted, system.
 void copy_by_staging(Gpus& gpus, const std::shared_ptr<Gpu>& gpu, const CopyStaging& staging,
                      const char* operation, const Tensor& from, const Tensor& to,
                      Deadline deadline);

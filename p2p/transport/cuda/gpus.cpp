@@ -26,7 +26,7 @@ class AdoptedOnGpu final : public Storage {
 
 Gpus::Gpus(GpuWish wish, std::shared_ptr<SegmentMapper> mapper, std::size_t chunk_bytes,
            std::shared_ptr<Log> log)
-    : quarantine(*this, log),
+    : quarantine(log),
       wish_(std::move(wish)),
       mapper_(std::move(mapper)),
       chunk_bytes_(chunk_bytes),

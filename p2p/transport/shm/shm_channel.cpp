@@ -116,7 +116,7 @@ bool ShmChannel::export_device_chunk(std::uint32_t chunk) {
   const auto exported = local_.gpus == nullptr ? std::nullopt : local_.gpus->exported(chunk);
   if (!exported) return false;
   shared_.insert(chunk);
-  local_.gpus->quarantine.tell(link_.rank, chunk);
+  if (const auto told = local_.gpus->chunk(chunk)) local_.gpus->quarantine.tell(link_.rank, *told);
   const int fd = local_.gpus->descriptor_of(chunk);
   local_.recorder.control(stats::Event::chunk_shared, link_.rank, 0, chunk);
   counters().control_messages.add(1);

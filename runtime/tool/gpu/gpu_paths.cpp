@@ -98,7 +98,9 @@ Finding copied(Gpus& gpus, const GpuChunk& chunk, const std::shared_ptr<p2p::Are
 
 Finding kernels() {
   if (p2p::cuda::has_kernels())
-    return {true, "built by nvcc: GPUs of a host carry out collectives themselves"};
+    return {true,
+            "built by nvcc, and not tried: GPUs of a host carry out collectives themselves where "
+            "their driver takes them"};
   return {false,
           "weft was built without nvcc, so collectives of GPU tensors go by host memory: build it "
           "where the CUDA toolkit is, with -DWEFT_CUDA=ON"};

@@ -119,11 +119,30 @@ TEST_F(GpuMessageErrors, EndASendrecvAtItsDeadline) {
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_TRUE(tells(
         messages.sendrecv(0, 1, gpu, 0, Tag(1), into, Deadline::after(milliseconds(50))).status(),
-        Code::timeout, {"sendrecv"}));
+        Code::timeout, {"sendrecv", "GPU 0 has not copied"}));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     EXPECT_FALSE(messages.iprobe(0, Tag(1)).has_value()) << "nothing was sent";
     control()->stop_clock(false);
     control()->step(10);
+  });
+}
+
+TEST_F(GpuMessageErrors, EndASendrecvAtOnceWhoseSendFails) {
+  run_on(1, [&](World& world) {
+    Messages messages(world);
+    const Tensor gpu = world.allocate(DType::f32, {8, 8}, Memory::gpu(0));
+    const Tensor into = world.allocate(DType::f32, {100});
+    const auto failed = [&](const Tensor& tensor) {
+      return messages
+          .sendrecv(0, 1, tensor, 0, Tag(1), into, Deadline::after(std::chrono::hours(1)))
+          .status();
+    };
+    EXPECT_TRUE(tells(failed(gpu.slice(1, 0, 4)), Code::bad_argument, {"sendrecv", "strides"}));
+    control()->refuse("cuMemcpyAsync", 1, DriverStatus::unknown);
+    EXPECT_TRUE(tells(failed(gpu), Code::system, {"sendrecv", "GPU 0", "CUDA_ERROR_UNKNOWN"}));
+    EXPECT_TRUE(messages.isend(0, 1, into).wait(Deadline::after(milliseconds(1))).status().code() ==
+                Code::ok);
+    EXPECT_TRUE(messages.recv(0, Tag(1), into).ok()) << "no receive was left behind";
   });
 }
 

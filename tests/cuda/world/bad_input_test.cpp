@@ -1,5 +1,5 @@
-// Bad input of GPUs, in every call that takes a GPU's tensor: one typed error each, which names the
-// GPU and the address, and after which all goes on.
+// Bad input of GPUs, in the plain calls that read a GPU's tensor: one typed error each, which names
+// the GPU and the address, and after which all goes on.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -2,6 +2,9 @@
 // owner's. The other goes on, and nothing is written into its memory any more.
 // gpu_peer_dies writer_under_mps: the same under MPS, where what the writer's GPU had begun goes
 // on.
+// gpu_peer_dies other_writer_leaves: of four ranks 1 and 2 write into slots of one chunk, under
+// MPS. Rank 1 is killed, and 2 leaves in order: rank 3 may write where 2 did.
+// gpu_peer_dies working_writer: a rank leaves while its GPU still copies into the owner's.
 // gpu_peer_dies replaying_owner|replaying_writer: the same while both replay captured graphs.
 // gpu_peer_dies replaying_publisher|replaying_reader: the same while both replay captured graphs
 // that publish and get versions. gpu_peer_dies member MS: rank 1 is killed that long after it has
@@ -11,6 +14,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -47,10 +51,10 @@ bool holds(World& world, const Tensor& tensor, float value) {
   return values == std::vector<float>(kElements, value);
 }
 
-std::uint64_t quarantined_on_gpus(World& world) {
+std::uint64_t quarantined(World& world, const std::string& sort) {
   std::uint64_t bytes = 0;
   for (const ArenaReport& arena : world.report().arenas)
-    if (arena.sort.starts_with("GPU")) bytes += arena.quarantined_bytes;
+    if (arena.sort.starts_with(sort)) bytes += arena.quarantined_bytes;
   return bytes;
 }
 
@@ -81,8 +85,11 @@ void own(World& world, tests::Checks& checks, bool dies, bool under_mps) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   for (std::size_t i = 0; i < next.size(); ++i)
     checks.expect(holds(world, next[i], 5 + static_cast<float>(i)), "the memory is the owner's");
-  const std::uint64_t held = quarantined_on_gpus(world);
-  checks.expect((held != 0) == under_mps, std::to_string(held) + " bytes are in quarantine");
+  for (const char* sort : {"GPU", "control"}) {
+    const std::uint64_t held = quarantined(world, sort);
+    checks.expect((held != 0) == under_mps,
+                  sort + (": " + std::to_string(held)) + " bytes are in quarantine");
+  }
 }
 
 void write(World& world, tests::Checks& checks, bool dies) {
@@ -96,6 +103,74 @@ void write(World& world, tests::Checks& checks, bool dies) {
   for (int i = 0; i < 100 && end.ok(); ++i) end = remote.put(tensor).wait();
   checks.expect(end.code() == Code::peer_failed, "put: " + end.text());
   checks.expect(holds(world, tensor, 1), "the GPU still works");
+}
+
+SlotSpec named(const char* name) {
+  SlotSpec spec = kSpec;
+  spec.name = name;
+  return spec;
+}
+
+void wait_until_gone(World& world, int rank) {
+  try {
+    (void)world.attach(rank, named("none"), Deadline::after(std::chrono::seconds(40)));
+  } catch (const Error&) {
+    // By then it has left.
+  }
+}
+
+void own_for_two(World& world, tests::Checks& checks) {
+  Slot killed = world.expose(named("killed"));
+  Slot left = world.expose(named("left"));
+  (void)killed.wait().value();
+  checks.expect(holds(world, left.wait().value().tensor(), 2), "the second writer's tensor");
+  const Status end = killed.wait().status();
+  checks.expect(end.code() == Code::peer_failed, "wait: " + end.text());
+  checks.expect(quarantined(world, "GPU") != 0, "the chunk is in quarantine");
+  wait_until_gone(world, 2);
+  Slot go = world.expose(named("go"));
+  Arrival last;
+  for (int i = 0; i < 1000 && !last; ++i) {
+    auto arrival = left.wait(Deadline::after(std::chrono::milliseconds(50)));
+    if (arrival.ok()) last = std::move(arrival).value();
+    // Until the third one is there, waits end at once.
+    if (!last) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  checks.expect(static_cast<bool>(last) && holds(world, last.tensor(), 3),
+                "the third writer's tensor");
+}
+
+void write_as_one_of_three(World& world, tests::Checks& checks) {
+  const int me = world.rank();
+  if (me == 3) (void)world.attach(0, named("go"));
+  RemoteSlot remote = world.attach(0, named(me == 1 ? "killed" : "left"));
+  const Tensor tensor = filled(world, static_cast<float>(me));
+  remote.put(tensor).wait().or_throw();
+  for (const auto& edge : world.report().edges)
+    if (edge.slot != "go") checks.expect(edge.way == "mapped", edge.reason);
+  if (me != 1) return;
+  Request request = remote.put(tensor);
+  die();
+}
+
+void own_for_a_leaver(World& world, tests::Checks& checks) {
+  Slot slot = world.expose(kSpec);
+  (void)slot.wait().value();
+  wait_until_gone(world, 1);
+  expect_quarantine(world, checks);
+  for (const char* sort : {"GPU", "control"})
+    checks.expect(quarantined(world, sort) != 0, std::string(sort) + ": nothing is in quarantine");
+}
+
+void leave_while_copying(World& world, tests::Checks& checks) {
+  RemoteSlot remote = world.attach(0, kSpec);
+  const Tensor tensor = filled(world, 1);
+  remote.put(tensor).wait().or_throw();
+  stand_in::control()->stop_clock(true);
+  Request request = remote.put(tensor);
+  const Status left = world.leave(Deadline::after(std::chrono::seconds(40)));
+  checks.expect(left.ok(), "leave: " + left.text());
+  stand_in::control()->stop_clock(false);
 }
 
 /// A graph of weft's calls, on a stream of the application's.
@@ -242,6 +317,15 @@ void replay_gets(World& world, tests::Checks& checks, bool dies) {
   checks.expect(holds(world, filled(world, 4), 4), "the GPU still works");
 }
 
+/// Under MPS the dead member's GPU may go on writing.
+void expect_settled(Collectives& group, tests::Checks& checks) {
+  const char* const options = std::getenv("WEFT_TEST_CUDA");
+  const bool under_mps =
+      options != nullptr && std::string(options).find(" mps") != std::string::npos;
+  const Status end = group.settle();
+  checks.expect(end.code() == (under_mps ? Code::peer_failed : Code::ok), "settle: " + end.text());
+}
+
 void combine(World& world, tests::Checks& checks, std::chrono::milliseconds lives, bool by_stream) {
   auto group = Collectives::open(world);
   const Tensor tensor = filled(world, 2);
@@ -269,7 +353,7 @@ void combine(World& world, tests::Checks& checks, std::chrono::milliseconds live
   checks.expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10),
                 "the survivor ends in time");
   if (by_stream) checks.expect(*plan.outcome() != 0, "the GPU is told");
-  group.settle().or_throw();
+  expect_settled(group, checks);
   checks.expect(holds(world, tensor, 2), "the GPU still works");
   const Tensor next = filled(world, 3);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -303,7 +387,7 @@ void replay_plan(World& world, tests::Checks& checks, std::chrono::milliseconds 
                 "the survivor ends in time");
   const Status end = plan.run();
   checks.expect(end.code() == Code::peer_failed && end.detail().peer == 1, "plan: " + end.text());
-  group.settle().or_throw();
+  expect_settled(group, checks);
   checks.expect(replay() == seen && graph.is_good(), "later replays end too");
   const Tensor next = filled(world, 3);
   checks.expect(holds(world, tensor, 2) && holds(world, next, 3), "the memory is the survivor's");
@@ -317,7 +401,11 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string victim = argv[1];
   return tests::run_as_survivor([&](World& world, tests::Checks& checks) {
-    if (victim == "member" || victim == "stream")
+    if (victim == "other_writer_leaves")
+      world.rank() == 0 ? own_for_two(world, checks) : write_as_one_of_three(world, checks);
+    else if (victim == "working_writer")
+      world.rank() == 0 ? own_for_a_leaver(world, checks) : leave_while_copying(world, checks);
+    else if (victim == "member" || victim == "stream")
       combine(world, checks, std::chrono::milliseconds(std::stoi(argv[2])), victim == "stream");
     else if (victim == "graph")
       replay_plan(world, checks, std::chrono::milliseconds(std::stoi(argv[2])));

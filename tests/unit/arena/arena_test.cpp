@@ -7,6 +7,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,10 +63,10 @@ TEST(Arena, GivesOutNothingOfASealedChunk) {
   Arena arena(ArenaSort::data, {.chunk_bytes = 2 << 20}, std::make_shared<SegmentMapper>());
   const Block first = arena.allocate(4096);
   const Block kept = arena.allocate(4096);
-  EXPECT_FALSE(arena.is_sealed(first.chunk));
+
   arena.seal(first.chunk);
   arena.seal(first.chunk);
-  EXPECT_TRUE(arena.is_sealed(first.chunk));
+
   const ArenaReport sealed = arena.report();
   EXPECT_EQ(sealed.quarantined_bytes, sealed.reserved_bytes - 8192);
   EXPECT_EQ(sealed.largest_free_bytes, 0U);
@@ -72,9 +77,56 @@ TEST(Arena, GivesOutNothingOfASealedChunk) {
   EXPECT_NE(next.chunk, first.chunk);
   arena.release(next);
   arena.seal();
-  EXPECT_TRUE(arena.is_sealed(next.chunk));
+
   EXPECT_EQ(arena.report().quarantined_bytes, arena.report().reserved_bytes - 4096);
   arena.release(kept);
+}
+
+/// Memory whose creation waits, as a GPU's may.
+class WaitingSource final : public ChunkSource {
+ public:
+  explicit WaitingSource(std::atomic<int>& gate) : gate_(gate) {}
+  std::size_t page() const noexcept override { return chunks_->page(); }
+  std::optional<std::string> refusal(std::size_t bytes) const override {
+    return chunks_->refusal(bytes);
+  }
+  ChunkMemory create(std::size_t bytes) override {
+    if (gate_.load() == kClosed) {
+      gate_.store(kReached);
+      gate_.notify_all();
+      gate_.wait(kReached);
+    }
+    return chunks_->create(bytes);
+  }
+
+  static constexpr int kOpen = 0;
+  static constexpr int kClosed = 1;
+  static constexpr int kReached = 2;
+
+ private:
+  std::atomic<int>& gate_;
+  const std::unique_ptr<ChunkSource> chunks_ = lazy_chunks();
+};
+
+TEST(Arena, SealsWhileAnAllocationWaits) {
+  std::atomic<int> gate{WaitingSource::kOpen};
+  Arena arena(ArenaSort::data, {.chunk_bytes = 2 << 20}, std::make_shared<SegmentMapper>(),
+              std::make_unique<WaitingSource>(gate));
+  const Block first = arena.allocate(4096);
+  gate.store(WaitingSource::kClosed);
+  Block second;
+  std::thread allocating([&] { second = arena.allocate(2 << 20); });
+  gate.wait(WaitingSource::kClosed);
+
+  arena.seal(first.chunk);
+  arena.seal();
+
+  gate.store(WaitingSource::kOpen);
+  gate.notify_all();
+  allocating.join();
+  const Block third = arena.allocate(4096);
+  EXPECT_NE(third.chunk, first.chunk);
+  for (const Block& block : {first, second, third}) arena.release(block);
 }
 
 TEST(Arena, DoesWithoutANodeThatIsNotThere) {
