@@ -114,7 +114,7 @@ TEST_F(NicsAgree, EndWhereAPlanIsDestroyedMeanwhile) {
 
 /// A thread in run() that sleeps would be woken by no copy.
 TEST_F(NicsAgree, LookAgainWhileAnInputIsCopiedAfterAll) {
-  const stand_in::Options lazy{.pace = stand_in::Pace::lazy, .idle = milliseconds(1)};
+  const stand_in::Options lazy{.pace = stand_in::Pace::lazy, .idle = milliseconds(0)};
   ASSERT_EQ(control()->restart(with_flushes(true, lazy)), std::vector<std::string>{});
   Meeting step(2);
   run(2, [&](World& world) {

@@ -137,7 +137,7 @@ TEST_F(SeveralAHost, GoByHostMemoryWhereGpusDoNotReachEachOther) {
 
 /// Threads must not look again and again for paths that no call awaits any more.
 TEST_F(SeveralAHost, NameTheRankWhosePathIsNotProvenAndSleepOnceTheyHaveGivenUp) {
-  const stand_in::Options lazy{.pace = stand_in::Pace::lazy, .idle = milliseconds(1)};
+  const stand_in::Options lazy{.pace = stand_in::Pace::lazy, .idle = milliseconds(0)};
   ASSERT_EQ(control()->restart(with_flushes(true, lazy)), std::vector<std::string>{});
   Meeting step(4);
   run(4, [&](World& world) {
