@@ -117,10 +117,12 @@ GpuWord SlotGroup::find_paths(const PlannedCall& call) noexcept {
   using p2p::cuda::GpuWay;
   if (words_.has_no()) return GpuWord::no;
   GpuWord all = GpuWord::yes;
+  is_pathless_.assign(is_pathless_.size(), false);
   for (const BetweenHosts::Partner& partner : call.between.partners) {
     if (!partner.widths.sends) continue;
     SlotLink* const link = this->link(partner.rank);
     const auto way = link == nullptr ? std::nullopt : link->way_to_gpu(*gpu_);
+    is_pathless_[static_cast<std::size_t>(partner.rank)] = !way;
     if (!way) all = all == GpuWord::yes ? GpuWord::none : all;
     if (!way || way == GpuWay::nic || way == GpuWay::mapped) continue;
     const bool passes = way == GpuWay::not_mapped;
@@ -140,7 +142,7 @@ bool SlotGroup::awaits_word(const PlannedCall& call, int member) const noexcept 
   if (word == GpuWord::none) return !mesh_.peer(ranks_[static_cast<std::size_t>(member)]).gone();
   if (said(call, me_) == GpuWord::yes) return word == GpuWord::offers;
   // This rank's word waits for the answers by which paths are proven.
-  return link(member) != nullptr && link(member)->awaits_way();
+  return is_pathless_[static_cast<std::size_t>(member)];
 }
 
 bool SlotGroup::agree(PlannedCall& call) noexcept {

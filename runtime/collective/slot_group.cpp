@@ -31,7 +31,8 @@ SlotGroup::SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       link_name_(fmt::format("collective {:016x} from ", id_)),
       links_(ranks_.size()),
       hosts_(hosts()),
-      words_(ranks_.size()) {
+      words_(ranks_.size()),
+      is_pathless_(ranks_.size()) {
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
 }

@@ -166,7 +166,8 @@ class SlotGroup final : public CollectiveGroup {
   std::vector<std::byte*> targets_;
   std::unique_ptr<SlotGpu> gpu_;  ///< made by the first call on tensors on a GPU
   GpuWords words_;
-  bool waits_for_paths_ = false;  ///< which ring no bell
+  bool waits_for_paths_ = false;   ///< which ring no bell
+  std::vector<bool> is_pathless_;  ///< by rank: how pieces come to its GPU is not known yet
   GpuWork combine_;
   GpuWork place_;                    ///< a copy within this rank's tensors
   std::size_t combined_ = 0;         ///< bytes of this rank's share that are combined

@@ -96,8 +96,6 @@ class SlotLink {
   /// How the pieces of such calls come to the peer's GPU; nullopt: that is not known yet. Requires
   /// open().
   std::optional<p2p::cuda::GpuWay> way_to_gpu(const SlotGpu& gpu) noexcept;
-  /// Whether the last answer was nullopt.
-  bool awaits_way() const noexcept { return awaits_way_; }
 
   /// Sets what the next call sends and receives. Requires open(widths).
   void expect(const PieceHead& head, const Widths& widths, const Sending& sending,
@@ -220,7 +218,6 @@ class SlotLink {
   std::size_t held_at_ = 0;  ///< bytes of the head in front of the payload
   bool has_head_ = false;    ///< that of a call that GPUs carry out has come
   GpuWork copy_;             ///< of the piece that is held to where it belongs
-  bool awaits_way_ = false;
   std::optional<PieceHead> unexpected_;
   Status status_{};
   std::uint64_t& copied_;

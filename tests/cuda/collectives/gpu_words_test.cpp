@@ -1,4 +1,4 @@
-// What members of a group between hosts have said about calls that GPUs may carry out.
+// Words of members of a group between hosts about calls that GPUs may carry out.
 #include "runtime/collective/gpu_words.hpp"
 
 #include <gtest/gtest.h>
