@@ -116,6 +116,8 @@ class CollectiveGroup : public p2p::Progressable {
   void watch_streams(const std::shared_ptr<StreamRuns>& runs);
   /// True while a stream of this rank is in a run of a plan.
   bool streams_work() noexcept;
+  /// True while a call's input is copied from a GPU, which rings no doorbell.
+  bool brings() const noexcept;
   /// True while something goes on for the oldest call that rings no doorbell.
   virtual bool works_silently() const noexcept { return false; }
   /// Moves the oldest call as far as possible, up to Stage::ended.
@@ -139,7 +141,8 @@ class CollectiveGroup : public p2p::Progressable {
   virtual void stop() noexcept = 0;
   /// Index of a member that may still touch the tensors of a call that was given up; -1: no member.
   virtual int toucher(const PlannedCall& call) noexcept = 0;
-  /// True if the call cannot end without `member`, which takes part in no further call.
+  /// True if the call cannot end without `member`, which takes part in no further call. Only the
+  /// oldest call's answer counts.
   virtual bool needs_more(const PlannedCall&, int /*member*/) noexcept { return false; }
   /// Cancels sends of given-up calls that have not started.
   virtual void cut_off() noexcept {}
@@ -226,7 +229,6 @@ class CollectiveGroup : public p2p::Progressable {
   Status begin_to_bring(PlannedCall& call) noexcept;
   /// Begins the calls whose inputs are here.
   void bring() noexcept;
-  bool brings() const noexcept;
   /// The call has ended for the group: begins to copy its output.
   void begin_to_take(PlannedCall& call) noexcept;
   /// Ends the call if that copy has ended.

@@ -218,8 +218,10 @@ void CollectiveGroup::check_closed() noexcept {
   {
     const std::lock_guard lock(heard_mutex_);
     if (failed() || queued_ == 0) return;
+    // Later calls need no more yet, but learn what they don't wait for.
     for (const int member : closed_by_)
-      if (needs_more(*queue_[0], member)) gone = member;
+      for (const auto& call : under_way())
+        if (needs_more(*call, member) && call == queue_[0]) gone = member;
   }
   if (gone < 0) return;
   const int rank = ranks_[static_cast<std::size_t>(gone)];

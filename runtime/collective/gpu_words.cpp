@@ -4,9 +4,10 @@
 
 namespace weft::detail {
 
-bool GpuWords::hear(std::size_t member, std::uint64_t number, std::uint32_t mark, GpuWord word) {
+bool GpuWords::hear(std::size_t member, std::uint64_t number, std::uint32_t mark,
+                    GpuWord word) noexcept {
+  if (word == GpuWord::no) has_no_.store(true);
   const std::lock_guard lock(mutex_);
-  if (all_.empty()) all_.resize(members_);
   Member& from = all_[member];
   const auto known = std::ranges::find(from.said, number, &Said::number);
   Said& said = known == from.said.end() ? from.said[from.next++ % kKept] : *known;
@@ -32,7 +33,6 @@ std::vector<std::size_t> GpuWords::begin(std::uint64_t number, bool offers) {
 GpuWord GpuWords::said(std::size_t member, std::uint64_t number,
                        std::uint32_t mark) const noexcept {
   const std::lock_guard lock(mutex_);
-  if (all_.empty()) return GpuWord::none;
   for (const Said& said : all_[member].said)
     if (said.number == number && number != 0)
       return said.mark == mark || said.word > GpuWord::yes ? said.word : GpuWord::later;

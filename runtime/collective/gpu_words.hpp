@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -21,16 +22,18 @@ enum class GpuWord : std::uint32_t {
 /// Kept by member. Any thread.
 class GpuWords {
  public:
-  explicit GpuWords(std::size_t members) : members_(members) {}
+  /// Throws std::bad_alloc, as no word may be lost later.
+  explicit GpuWords(std::size_t members) : all_(members) {}
 
   /// A member has said this. True if the member is to be told that this rank goes by host memory.
-  /// Throws std::bad_alloc.
-  bool hear(std::size_t member, std::uint64_t number, std::uint32_t mark, GpuWord word);
+  bool hear(std::size_t member, std::uint64_t number, std::uint32_t mark, GpuWord word) noexcept;
   /// This rank has begun the call, with GPUs or not. Returns the members that have offered theirs
   /// and are to be told that it goes by host memory. Throws std::bad_alloc.
   std::vector<std::size_t> begin(std::uint64_t number, bool offers);
   /// The member's word; `later` if it says that of another call under that number.
   GpuWord said(std::size_t member, std::uint64_t number, std::uint32_t mark) const noexcept;
+  /// Whether a member has said `no`, about any call.
+  bool has_no() const noexcept { return has_no_.load(); }
 
  private:
   /// A member says something about 4 calls at once, and may be 4 ahead of this rank; it answers as
@@ -47,10 +50,10 @@ class GpuWords {
   };
 
   mutable std::mutex mutex_;
-  const std::size_t members_;
-  std::vector<Member> all_;                     ///< empty until the first word
+  std::vector<Member> all_;
   std::uint64_t begun_ = 0;                     ///< the last call
   std::array<std::uint64_t, kKept> offered_{};  ///< by number modulo their number
+  std::atomic<bool> has_no_{false};
 };
 
 }  // namespace weft::detail

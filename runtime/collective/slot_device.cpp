@@ -20,13 +20,15 @@ void SlotGroup::offer(PlannedCall& planned, const Task& task, const Call& call) 
   const auto refused = [&] { planned.asks_again = gpu_->refusal_passes(); };
   // Kernels are loaded and memory is taken by calls that may wait for all streams.
   const p2p::cuda::StreamWords::NoneBegins none_begins;
-  if (!gpu_->takes(task, call)) return refused();
+  planned.asks_again = false;
+  if (words_.has_no()) return;
   PlannedCall way;
   way.call = call;
   way.task = task;
   way.on_device = true;
-  if (combines(task.kind())) way.reducer.emplace(task.signature.dtype, call.op, size());
   try {
+    if (!gpu_->takes(task, call)) return refused();
+    if (combines(task.kind())) way.reducer.emplace(task.signature.dtype, call.op, size());
     prepare_memory(way);
     const bool by_pairs = way.between.rounds != nullptr;
     const std::size_t wide = way.reducer ? way.reducer->wide() : task.element;
@@ -35,10 +37,13 @@ void SlotGroup::offer(PlannedCall& planned, const Task& task, const Call& call) 
     way.between.arithmetic = *arithmetic;
     find_partners(way);
     open_links(way);
-  } catch (const Error& error) {
-    if (error.status().code() != Code::exhausted) throw;
-    gpu_->refuse(
-        fmt::format("no memory for results and slots: {}", error.status().detail().message), true);
+  } catch (...) {
+    // The others wait for this rank's word, and host memory may do. If not, that throws.
+    gpu_->refuse(text_or_empty([] {
+                   return fmt::format("no stream, kernels, or memory for results and slots: {}",
+                                      caught_status().detail().message);
+                 }),
+                 true);
     return refused();
   }
   auto device = std::make_unique<DeviceCall>();
@@ -50,24 +55,16 @@ void SlotGroup::offer(PlannedCall& planned, const Task& task, const Call& call) 
 }
 
 void SlotGroup::hear_word(int member, const PlannedCall& call, GpuWord word) noexcept {
-  try {
-    (void)words_.hear(static_cast<std::size_t>(member), call.number, call.mark, word);
-  } catch (const std::bad_alloc&) {
-    return;  // it is asked again
-  }
+  (void)words_.hear(static_cast<std::size_t>(member), call.number, call.mark, word);
 }
 
 std::optional<CollectiveMessage> SlotGroup::hear_gpu(int rank,
                                                      const CollectiveMessage& word) noexcept {
   const auto member = std::ranges::find(ranks_, rank) - ranks_.begin();
   if (member == size() || word.code > static_cast<std::uint32_t>(GpuWord::no)) return {};
-  try {
-    if (!words_.hear(static_cast<std::size_t>(member), word.number, word.mark,
-                     static_cast<GpuWord>(word.code)))
-      return {};
-  } catch (const std::bad_alloc&) {
+  if (!words_.hear(static_cast<std::size_t>(member), word.number, word.mark,
+                   static_cast<GpuWord>(word.code)))
     return {};
-  }
   CollectiveMessage answer = word;
   answer.code = static_cast<std::uint32_t>(GpuWord::later);
   return answer;
@@ -118,12 +115,14 @@ void SlotGroup::begin(PlannedCall& call) noexcept {
 
 GpuWord SlotGroup::find_paths(const PlannedCall& call) noexcept {
   using p2p::cuda::GpuWay;
-  if (gpu_->has_no_path()) return GpuWord::no;
+  if (words_.has_no()) return GpuWord::no;
   GpuWord all = GpuWord::yes;
+  is_pathless_.assign(is_pathless_.size(), false);
   for (const BetweenHosts::Partner& partner : call.between.partners) {
     if (!partner.widths.sends) continue;
     SlotLink* const link = this->link(partner.rank);
     const auto way = link == nullptr ? std::nullopt : link->way_to_gpu(*gpu_);
+    is_pathless_[static_cast<std::size_t>(partner.rank)] = !way;
     if (!way) all = all == GpuWord::yes ? GpuWord::none : all;
     if (!way || way == GpuWay::nic || way == GpuWay::mapped) continue;
     const bool passes = way == GpuWay::not_mapped;
@@ -138,10 +137,12 @@ GpuWord SlotGroup::find_paths(const PlannedCall& call) noexcept {
 
 bool SlotGroup::awaits_word(const PlannedCall& call, int member) const noexcept {
   const GpuWord word = said(call, member);
-  if (word >= GpuWord::yes) return false;
-  if (word == GpuWord::offers) return said(call, me_) == GpuWord::yes;
+  if (word > GpuWord::yes) return false;
   // One that has left in order made the call by host memory, or never makes it.
-  return !mesh_.peer(ranks_[static_cast<std::size_t>(member)]).gone();
+  if (word == GpuWord::none) return !mesh_.peer(ranks_[static_cast<std::size_t>(member)]).gone();
+  if (said(call, me_) == GpuWord::yes) return word == GpuWord::offers;
+  // This rank's word waits for the answers by which paths are proven.
+  return is_pathless_[static_cast<std::size_t>(member)];
 }
 
 bool SlotGroup::agree(PlannedCall& call) noexcept {
@@ -149,7 +150,6 @@ bool SlotGroup::agree(PlannedCall& call) noexcept {
   bool all_offer = true;
   bool all_agree = true;
   bool none_refuses = true;
-  bool has_path = true;
   for (int r = 0; r < size(); ++r) {
     GpuWord word = said(call, r);
     if (word == GpuWord::none && r != me_ && mesh_.peer(ranks_[static_cast<std::size_t>(r)]).gone())
@@ -157,23 +157,21 @@ bool SlotGroup::agree(PlannedCall& call) noexcept {
     all_offer = all_offer && word != GpuWord::none;
     all_agree = all_agree && word == GpuWord::yes;
     none_refuses = none_refuses && word <= GpuWord::yes;
-    has_path = has_path && word != GpuWord::no;
     if (word > GpuWord::yes && r != me_)
       gpu_->refuse(
           formatted("rank {} does not take part with a GPU", ranks_[static_cast<std::size_t>(r)]),
           false);
   }
   if (!none_refuses) {
-    gpu_->wait_for_paths(false);
-    if (!has_path) gpu_->learn_of_no_path();
-    fall_back(call, !has_path);
+    // One member's "no" may come later than another's "later", and for good it is.
+    fall_back(call, words_.has_no());
     return false;
   }
   if (all_agree) return true;
   if (!all_offer || said(call, me_) == GpuWord::yes) return false;
   // All have opened their slots, or are about to.
   const GpuWord paths = find_paths(call);
-  gpu_->wait_for_paths(paths == GpuWord::none);
+  waits_for_paths_ = paths == GpuWord::none;
   if (paths == GpuWord::none) {
     local_.progress.help();
     return false;

@@ -108,7 +108,7 @@ bool SlotGpu::is_reached(const Tensor& tensor) {
 bool SlotGpu::takes(const Task& task, const Call& call) {
   refusal_passes_ = false;
   // Nothing is combined or moved, which the log need not say.
-  if (task.count == 0 || ranks_.size() < 2 || has_no_path_ || !failure_.ok()) return false;
+  if (task.count == 0 || ranks_.size() < 2 || !failure_.ok()) return false;
   if (!is_for_gpus(task.kind())) {
     refuse(fmt::format("GPUs carry out no {}", name(task.kind())), false);
     return false;
@@ -187,7 +187,7 @@ std::optional<GpuArithmetic> SlotGpu::find_kernels(const Task& task, bool by_pai
   return all ? std::optional(found) : std::nullopt;
 }
 
-void SlotGpu::begin_call(const GpuArithmetic& arithmetic, std::vector<Tensor> tensors) noexcept {
+void SlotGpu::begin_call(const GpuArithmetic& arithmetic, std::array<Tensor, 3> tensors) noexcept {
   arithmetic_ = arithmetic;
   tensors_ = std::move(tensors);
 }
@@ -199,7 +199,7 @@ void SlotGpu::begin(GpuWork& work, std::span<const Tensor> arrivals,
   try {
     auto place = std::ranges::find_if(kept_, [](const Kept& kept) { return !kept.work; });
     if (place == kept_.end()) place = kept_.emplace(kept_.end());
-    std::vector<Tensor> held = tensors_;
+    std::vector<Tensor> held(tensors_.begin(), tensors_.end());
     held.insert(held.end(), arrivals.begin(), arrivals.end());
     auto begun =
         p2p::cuda::begin_peer_work(operation_, gpu_, stream_, std::move(held), copies, reduction);
@@ -294,10 +294,11 @@ bool SlotGpu::has_ended(const GpuWork& work) noexcept {
 bool SlotGpu::works() noexcept {
   bool works = false;
   for (std::size_t at = 0; at < kept_.size(); ++at) works = !poll(at) || works;
-  const bool is_silent = works || waits_for_paths_;
+  const bool is_silent = works || looks_again_;
   silent_.set(is_silent);
   // One that is about to sleep has looked before.
   if (is_silent && !is_silent_) local_.ring();
+  is_working_ = works;
   is_silent_ = is_silent;
   return works;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "p2p/mesh/mesh.hpp"
@@ -62,9 +63,6 @@ class SlotGpu {
   bool refusal_passes() const noexcept { return refusal_passes_; }
   /// Refuses a call, with a reason that may pass or not. Each is logged once.
   void refuse(const std::string& why, bool passes) noexcept;
-  /// The paths of the group do not serve: for good, on all ranks.
-  void learn_of_no_path() noexcept { has_no_path_ = true; }
-  bool has_no_path() const noexcept { return has_no_path_; }
   /// The GPU whose memory the slots and all tensors lie in. Requires that takes() was true once.
   const std::shared_ptr<p2p::cuda::Gpu>& gpu() const noexcept { return gpu_; }
   /// Memory for results, as bytes. Throws Error.
@@ -74,7 +72,7 @@ class SlotGpu {
   std::optional<GpuArithmetic> find_kernels(const Task& task, bool by_pairs, std::size_t wide);
 
   /// The call that works are for from now on, and its tensors, which they keep.
-  void begin_call(const GpuArithmetic& arithmetic, std::vector<Tensor> tensors) noexcept;
+  void begin_call(const GpuArithmetic& arithmetic, std::array<Tensor, 3> tensors) noexcept;
   // They begin a work; `from`: an arrival that it reads, which it keeps too.
   void copy(GpuWork& work, std::byte* to, const std::byte* from, std::size_t bytes,
             const Tensor& arrival = {}) noexcept;
@@ -87,14 +85,15 @@ class SlotGpu {
   /// Whether a work that has begun has ended, and well.
   bool has_ended(const GpuWork& work) noexcept;
 
-  /// Whether a work goes on. A waiting thread of the rank is to look again as long as that is so,
-  /// or while paths are proven, which rings no bell either.
+  /// Whether a work goes on. A waiting thread of the rank is to look again as long as that is so.
   bool works() noexcept;
-  void wait_for_paths(bool waits) noexcept {
-    waits_for_paths_ = waits;
-    (void)works();
+  /// Whether it is to do so for something else too that rings no bell.
+  void look_again(bool does) noexcept {
+    if (std::exchange(looks_again_, does) != does) (void)works();
   }
-  /// Whether that was so when it was last looked at, or paths are proven.
+  /// Whether a work went on when that was last looked at.
+  bool is_working() const noexcept { return is_working_; }
+  /// The same, or something else that is to be looked at again.
   bool is_silent() const noexcept { return is_silent_; }
   const Status& failure() const noexcept { return failure_; }
   /// Works since the last call.
@@ -120,11 +119,10 @@ class SlotGpu {
   p2p::cuda::OwnStreams streams_;
   p2p::cuda::StreamHandle stream_ = nullptr;
   bool refusal_passes_ = false;
-  bool has_no_path_ = false;
   std::vector<std::string> told_;
   const char* operation_ = "collective";
   GpuArithmetic arithmetic_;
-  std::vector<Tensor> tensors_;
+  std::array<Tensor, 3> tensors_;
   struct Kept {
     std::uint64_t nth = 0;
     std::optional<p2p::cuda::DeviceCopy> work{};  ///< goes on
@@ -134,8 +132,9 @@ class SlotGpu {
   std::uint64_t begun_ = 0;
   Status failure_;
   p2p::SilentWork silent_;
+  bool is_working_ = false;
   bool is_silent_ = false;
-  bool waits_for_paths_ = false;
+  bool looks_again_ = false;
 };
 
 }  // namespace weft::detail

@@ -31,7 +31,8 @@ SlotGroup::SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       link_name_(fmt::format("collective {:016x} from ", id_)),
       links_(ranks_.size()),
       hosts_(hosts()),
-      words_(ranks_.size()) {
+      words_(ranks_.size()),
+      is_pathless_(ranks_.size()) {
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
 }
@@ -160,6 +161,14 @@ bool SlotGroup::over(const PlannedCall& call) const noexcept {
 }
 
 void SlotGroup::advance_first(PlannedCall& call) noexcept {
+  waits_for_paths_ = false;
+  carry_on(call);
+  // A call that falls back has its input copied within any of the waits for it.
+  if (gpu_ != nullptr) [[unlikely]]
+    gpu_->look_again(waits_for_paths_ || brings());
+}
+
+void SlotGroup::carry_on(PlannedCall& call) noexcept {
   if (is_in_agreement(call) && !agree(call)) return;
   if (call.stage == Stage::posting) {
     exchange(call);
@@ -248,7 +257,7 @@ void SlotGroup::add_awaited(const PlannedCall& call, std::vector<int>& members) 
   };
   for (int r = 0; r < size(); ++r)
     if (r != me_ && takes_from(call, r) && !is_here(r)) members.push_back(r);
-  if (!members.empty() || (call.on_device && works_silently())) return;
+  if (!members.empty() || (call.on_device && gpu_->is_working())) return;
   // All data has arrived here; some of this rank's puts are not complete.
   for (int r = 0; r < size(); ++r) {
     if (r == me_) continue;

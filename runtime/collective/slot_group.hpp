@@ -51,7 +51,9 @@ class SlotGroup final : public CollectiveGroup {
   void add_awaited(const PlannedCall& call, std::vector<int>& members) const override;
   bool sees_calls() const noexcept override { return false; }
   bool has_part_of(const PlannedCall& call, int member) const noexcept override;
-  void stop() noexcept override {}
+  void stop() noexcept override {
+    if (gpu_ != nullptr) gpu_->look_again(false);
+  }
   int toucher(const PlannedCall& call) noexcept override;
   bool needs_more(const PlannedCall& call, int member) noexcept override;
   void cut_off() noexcept override;
@@ -72,6 +74,7 @@ class SlotGroup final : public CollectiveGroup {
   void make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing);
 
   Tensor make_results(const PlannedCall& call, std::size_t bytes) const;
+  void carry_on(PlannedCall& call) noexcept;
 
   // Calls that GPUs carry out (slot_device.cpp).
   /// The members are to say whether theirs do.
@@ -163,6 +166,8 @@ class SlotGroup final : public CollectiveGroup {
   std::vector<std::byte*> targets_;
   std::unique_ptr<SlotGpu> gpu_;  ///< made by the first call on tensors on a GPU
   GpuWords words_;
+  bool waits_for_paths_ = false;   ///< which ring no bell
+  std::vector<bool> is_pathless_;  ///< by rank: how pieces come to its GPU is not known yet
   GpuWork combine_;
   GpuWork place_;                    ///< a copy within this rank's tensors
   std::size_t combined_ = 0;         ///< bytes of this rank's share that are combined

@@ -70,10 +70,12 @@ void SlotLink::open(Width out_width, Width in_width, const Widths& widths) {
 
 std::optional<p2p::cuda::GpuWay> SlotLink::way_to_gpu(const SlotGpu& gpu) noexcept {
   Out& out = outs_[index(Width::gpu)];
-  // WEFT_REQUIRE=gdr refuses what would be staged.
-  if (!out.remote || out.remote->answer().state() == p2p::AttachAnswer::State::refused)
-    return p2p::cuda::GpuWay::nic_refused;
-  if (!out.granted) learn_answer(out);
+  using State = p2p::AttachAnswer::State;
+  const State state = out.remote ? out.remote->answer().state() : State::refused;
+  // WEFT_REQUIRE=gdr refuses what would be staged. The call goes by host memory, and the link
+  // serves it.
+  if (state == State::refused) return p2p::cuda::GpuWay::nic_refused;
+  out.granted = state == State::granted;
   return out.granted ? out.remote->map_step(gpu.gpu()) : std::nullopt;
 }
 

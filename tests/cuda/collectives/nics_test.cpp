@@ -236,6 +236,19 @@ TEST_F(ByNics, GoByHostMemoryWhereOneRankMust) {
   expect_host([](int) { return NicSpec{.peermem = false}; }, settings(), Memory::gpu());
 }
 
+TEST_F(ByNics, ServeWhereGpuDirectIsRequired) {
+  run(
+      2,
+      [](World& world) {
+        auto group = Collectives::open(world);
+        const Tensor tensor = tensor_of(world, Memory::gpu(), counted(5000));
+        for (int i = 0; i < 2; ++i) group.run(all_reduce(tensor, Reduction::max)).or_throw();
+        EXPECT_EQ(elements_of(world, tensor), counted(5000));
+        EXPECT_EQ(group.staged_bytes(), 0U);
+      },
+      {}, settings().with(Setting::require, "gdr"));
+}
+
 TEST_F(ByNics, GoByHostMemoryForOtherCalls) {
   run(2, [](World& world) {
     auto group = Collectives::open(world);

@@ -2,7 +2,10 @@
 #include "p2p/progress/progress_thread.hpp"
 #include "p2p/transport/shm/shm_fabric.hpp"
 #include "p2p/transport/verbs/make_fabric.hpp"
+#include "runtime/world/world_state.hpp"
 #include "tests/cuda/collectives/nics.hpp"
+#include "tests/cuda/slots/streams.hpp"
+#include "tests/support/soon.hpp"
 #include "weft/collective.hpp"
 
 #if defined(WEFT_TEST_FAKE_NIC)
@@ -44,9 +47,10 @@ class SeveralAHost : public OnGpus {
   }
   stand_in::Options options() const override { return with_flushes(true); }
 
-  static void run(int ranks, const std::function<void(World&)>& body, std::uint64_t seed = 1) {
+  static void run(int ranks, const std::function<void(World&)>& body, std::uint64_t seed = 1,
+                  const Config& more = settings()) {
     p2p::verbs::fake::FakeNetwork network(with_gpus(seed));
-    const Config config = settings().with(Setting::log, "off");
+    const Config config = more.with(Setting::log, "off");
     run_ranks(ranks, body, config, {}, [&](p2p::LocalRank& local, p2p::FabricEvents& events) {
       auto& progress = dynamic_cast<p2p::ProgressThread&>(local.progress);
       std::vector<std::unique_ptr<p2p::Fabric>> fabrics;
@@ -112,17 +116,54 @@ TEST_F(SeveralAHost, GoByHostMemoryWhereGpusDoNotReachEachOther) {
   stand_in::Options options = with_flushes(true);
   options.peer_access = false;
   ASSERT_EQ(control()->restart(options), std::vector<std::string>{});
-  run(4, [](World& world) {
+  // Where GPUDirect is required, the slots on GPUs are refused, and the group goes on without them.
+  for (const Config& more : {settings(), settings().with(Setting::require, "gdr")})
+    run(
+        4,
+        [](World& world) {
+          auto group = Collectives::open(world);
+          const Tensor tensor = tensor_of(world, own_gpu(world), std::vector<float>(3000, 2));
+          for (int i = 0; i < 3; ++i) {
+            const std::uint64_t before = group.staged_bytes();
+            Call call = all_reduce(tensor, Reduction::max);
+            call.algorithm = Algorithm::direct;
+            group.run(call).or_throw();
+            EXPECT_EQ(group.staged_bytes() - before, 2 * 4 * 3000U);
+          }
+          EXPECT_EQ(elements_of(world, tensor), std::vector<float>(3000, 2));
+        },
+        1, more);
+}
+
+/// Threads must not look again and again for paths that no call awaits any more.
+TEST_F(SeveralAHost, NameTheRankWhosePathIsNotProvenAndSleepOnceTheyHaveGivenUp) {
+  const stand_in::Options lazy{.pace = stand_in::Pace::lazy, .idle = milliseconds(0)};
+  ASSERT_EQ(control()->restart(with_flushes(true, lazy)), std::vector<std::string>{});
+  Meeting step(4);
+  run(4, [&](World& world) {
     auto group = Collectives::open(world);
     const Tensor tensor = tensor_of(world, own_gpu(world), std::vector<float>(3000, 2));
-    for (int i = 0; i < 3; ++i) {
-      const std::uint64_t before = group.staged_bytes();
-      Call call = all_reduce(tensor, Reduction::max);
-      call.algorithm = Algorithm::direct;
-      group.run(call).or_throw();
-      EXPECT_EQ(group.staged_bytes() - before, 2 * 4 * 3000U);
-    }
-    EXPECT_EQ(elements_of(world, tensor), std::vector<float>(3000, 2));
+    Call call = all_reduce(tensor, Reduction::max);
+    call.algorithm = Algorithm::direct;
+    Plan plan = group.plan(call);
+    p2p::Waiter& waiter = WorldAccess::state(world).local.waiter;
+    step.wait();
+    // The copies that prove a path do not end.
+    if (world.rank() == 0) control()->stop_clock(true);
+    step.wait();
+    plan.start().or_throw();
+    EXPECT_TRUE(soon([&] { return plan.test() || waiter.has_silent(); }));
+    step.wait();
+    // This rank's GPU has no part yet.
+    EXPECT_TRUE(tells(plan.wait(Deadline::after(milliseconds(300))), Code::timeout,
+                      {"rank", "entered it, but"}));
+    step.wait();
+    plan = {};
+    EXPECT_FALSE(waiter.has_silent());
+    step.wait();
+    if (world.rank() == 0) control()->stop_clock(false);
+    EXPECT_OK_STATUS(group.settle(Deadline::after(std::chrono::seconds(10))));
+    step.wait();
   });
 }
 

@@ -204,7 +204,7 @@ TEST_F(StreamEnds, KeepTensorsLentWhileAnothersGpuWorksOnThem) {
   std::atomic<bool> is_free{false};
   std::atomic<int> begun{0};
   control()->add_twin("weft_reduce_f32_sum",
-                      {.parameter_bytes = {sizeof(kernels::ReduceParameters)},
+                      {.parameter_bytes = {sizeof(p2p::cuda::kernels::ReduceParameters)},
                        .run = [&](const stand_in::Launch& launch) {
                          ++begun;
                          for (int i = 0; launch.device == 1 && !is_free && i < 15000; ++i)

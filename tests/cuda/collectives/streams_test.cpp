@@ -97,13 +97,13 @@ TEST_F(StreamPlans, DoSoHoweverLateTheStreamsAre) {
 
 TEST_F(StreamPlans, ShowThatAWordWasNotReset) {
   // A planted defect: runs after the first go ahead of the other rank.
-  control()->add_twin("weft_meet", {.parameter_bytes = {sizeof(kernels::MeetParameters)},
+  control()->add_twin("weft_meet", {.parameter_bytes = {sizeof(p2p::cuda::kernels::MeetParameters)},
                                     .run = [](const stand_in::Launch& launched) {
                                       const auto launch =
-                                          launched.parameter<kernels::MeetParameters>(0);
+                                          launched.parameter<p2p::cuda::kernels::MeetParameters>(0);
                                       for (std::uint32_t i = 0; i < launch.count; ++i)
                                         if (launch.partners[i] != nullptr)
-                                          kernels::store_word(launch.partners[i], 1);
+                                          p2p::cuda::kernels::store_word(launch.partners[i], 1);
                                     }});
   run(2, [&](World& world) {
     auto group = Collectives::open(world);
