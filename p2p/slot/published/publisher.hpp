@@ -90,7 +90,7 @@ class Publisher final : public ExposedSlot {
   void prepare_stream(const p2p::cuda::UserStream& user, Deadline until);
   /// Throws Error.
   void publish_behind(const p2p::cuda::UserStream& user, Deadline until);
-  /// Whether the version would keep a buffer from replays that its stream may be behind, for ever.
+  /// Whether the version might keep the last buffer from a replay that its stream waits for.
   bool would_hold_up_graphs() noexcept;
   /// Waits for the stream first, without a buffer. Throws Error.
   void publish_behind_graphs(const p2p::cuda::UserStream& user, Deadline until);

@@ -94,7 +94,7 @@ void VersionReader::end_graph_runs() noexcept {
     // The streams of all go on by the same word, so that another one may use the tensor.
     for (GraphPort::Run& other : runs)
       if (other.call == run.call) other.overlaps = true;
-    if (get.graph == run.call) fail_stream_get(p2p::overlap());
+    if (get.stream.graph == run.call) fail_stream_get(p2p::overlap());
   }
   std::erase_if(runs, [this](const GraphPort::Run& run) {
     if (!run.overlaps && !run.until.passed()) return false;
@@ -128,8 +128,8 @@ bool VersionReader::begin_graph_get() noexcept {
   all.runs.erase(all.runs.begin());
   const auto& call = static_cast<const GraphGet&>(*run.call);
   open_get(call.tensor, run.until, call.way);
-  get.graph = run.call;
-  get.run = run.number;
+  get.stream.graph = run.call;
+  get.stream.run = run.number;
   try {
     // Gets of the thread's into another GPU's memory may have come between.
     if (get.way.is_mapped && map_versions(get.into.memory()) != p2p::cuda::Pinning::pinned)

@@ -50,7 +50,7 @@ bool VersionReader::serve_pending() noexcept {
 bool VersionReader::begin_get_behind() noexcept {
   StreamGet& get = stream_get_;
   if (!get.behind) return false;
-  StreamGet::Behind& next = *get.behind;
+  p2p::GetBehind& next = *get.behind;
   if (next.after)
     if (const auto passed = next.after->poll()) {
       next.after = nullptr;
@@ -66,8 +66,8 @@ bool VersionReader::begin_get_behind() noexcept {
   if (next.is_over && !next.after) get.behind.reset();
   if (!get.behind || !is_its_turn) return false;
   open_get(next.into, next.until, next.way);
-  get.wait = std::move(next.wait);
-  get.outcome = next.outcome;
+  get.stream.wait = std::move(next.wait);
+  get.stream.outcome = next.outcome;
   get.behind.reset();
   return true;
 }
@@ -136,13 +136,14 @@ void VersionReader::let_stream_go_on(Code code) noexcept {
     gate_.leave();
   }
   get.is_over = true;
-  if (get.graph != nullptr) {
-    get.graph->port->end(*get.graph, get.run, static_cast<std::uint32_t>(code));
-    get.graph = nullptr;
+  if (get.stream.graph != nullptr) {
+    get.stream.graph->port->end(*get.stream.graph, get.stream.run,
+                                static_cast<std::uint32_t>(code));
+    get.stream.graph = nullptr;
     return;
   }
-  if (code != Code::ok) p2p::cuda::tell_gpus(*get.outcome, static_cast<std::uint32_t>(code));
-  get.wait.end();
+  if (code != Code::ok) p2p::cuda::tell_gpus(*get.stream.outcome, static_cast<std::uint32_t>(code));
+  get.stream.wait.end();
 }
 
 void VersionReader::fail_stream_get(const Status& why) noexcept {

@@ -21,6 +21,18 @@
 
 namespace weft::p2p {
 
+/// A get behind a stream. Holds nothing before its turn: the stream may have come to a graph's get
+/// that is ahead of it.
+struct GetBehind {
+  Tensor into;
+  Deadline until;
+  std::unique_ptr<cuda::StreamPoint> after;  ///< null: the stream has come to the get
+  cuda::StreamWait wait;
+  std::uint32_t* outcome;
+  GetWay way;
+  bool is_over = false;  ///< it has failed, and the stream has gone on
+};
+
 /// A reader's. The application's thread adds the get `behind` a stream, or the progress thread
 /// begins one of a graph, and the progress thread carries it out. Everything requires the mutex,
 /// but for `is_open`, `may_begin` and what is the application's thread's.
@@ -51,19 +63,16 @@ struct StreamGet {
     std::vector<std::uint32_t> words{};  ///< two
     std::uint64_t count = 0;             ///< of the gets
   };
+  /// The stream that waits.
+  struct Held {
+    cuda::StreamWait wait{};
+    std::uint32_t* outcome = nullptr;
+    std::shared_ptr<GraphCall> graph{};  ///< whose run waits instead of both; null: none
+    std::uint64_t run = 0;
+  };
   struct Broken {
     Status why{};
     Clock::time_point since{};
-  };
-  /// Holds nothing before its turn: the stream may have come to a graph's get that is ahead of it.
-  struct Behind {
-    Tensor into;
-    Deadline until;
-    std::unique_ptr<cuda::StreamPoint> after;  ///< null: the stream has come to the get
-    cuda::StreamWait wait;
-    std::uint32_t* outcome;
-    GetWay way;
-    bool is_over = false;  ///< it has failed, and the stream has gone on
   };
 
   // The application's thread's.
@@ -73,16 +82,13 @@ struct StreamGet {
 
   std::mutex mutex{};
   std::atomic<bool> is_open{false};  ///< `behind` is there, or `is_under_way`
-  std::optional<Behind> behind{};
+  std::optional<GetBehind> behind{};
   bool is_under_way = false;  ///< a get whose turn has come, or what it has left
   bool is_over = true;        ///< its outcome is known, and the stream has gone on
   Stage stage = Stage::waits;
   Tensor into{};
   Deadline until{};
-  cuda::StreamWait wait{};
-  std::shared_ptr<GraphCall> graph{};  ///< whose stream waits instead; null: none
-  std::uint64_t run = 0;
-  std::uint32_t* outcome = nullptr;
+  Held stream{};
   GetWay way{};
 
   Newest version{};
