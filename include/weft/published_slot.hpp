@@ -82,8 +82,13 @@ class WEFT_API PublishedSlot {
   /// becomes a part of it, and the buffer of next() is given back: each replay publishes what the
   /// slot's tensor on the GPU holds when the stream comes to it, and what is behind it on the
   /// stream begins once the version was copied. `deadline` is the time that a replay has from then
-  /// on, for a buffer and the copy. If one fails, its stream goes on, the version is never visible,
-  /// and the next call of this end returns why. Replays after this end has gone publish nothing.
+  /// on, for a buffer and the copy. At depth 1 or 2, or in a synchronous slot, a buffer that next()
+  /// has given keeps replays waiting until it is published. Calls with a stream outside of captures
+  /// may be behind replays: from the first capture on they wait in the thread for the stream,
+  /// unless the slot has three buffers more than versions that wait for streams, this one among
+  /// them. After a timeout of that wait next() gives the tensor again as it is. If a replay fails,
+  /// its stream goes on, the version is never visible, and the next call of this end returns why.
+  /// Replays after this end has gone publish nothing.
   /// bad_argument in a capture: versions that are filled in host memory or have no elements, a
   /// driver that pins no memory, CUDA_LAUNCH_BLOCKING, a simulated job.
   Status publish(Stream stream, Deadline deadline = {}) noexcept;

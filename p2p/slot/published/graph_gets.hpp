@@ -11,12 +11,17 @@
 
 namespace weft::p2p {
 
-/// A captured get. The ways are constant once it is captured; else the version is staged.
+/// How a version comes into a GPU's memory. Neither: it is staged.
+struct GetWay {
+  bool by_nic = false;     ///< the fabric reads into it
+  bool is_mapped = false;  ///< the GPU copies from the owner's memory
+};
+
+/// A captured get. The way is constant once it is captured.
 struct GraphGet final : GraphCall {
   using GraphCall::GraphCall;
 
-  bool by_nic = false;     ///< the fabric reads into the GPU's memory
-  bool is_mapped = false;  ///< the GPU copies from the owner's
+  GetWay way{};
 };
 
 /// Made by a reader's first get in a capture. Guarded by the mutex of its StreamGet, but for the

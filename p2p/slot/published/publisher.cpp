@@ -154,15 +154,22 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
     }
     return to_fill();
   }
+  if (const Status status = take_buffer(deadline); !status.ok()) return status;
+  if (streams_.is_used) [[unlikely]]
+    if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
+  return to_fill();
+}
+
+Status Publisher::take_buffer(Deadline deadline) noexcept {
   if (spec_.flow != Flow::credits) {
     if (!await_streams(deadline.resolve(local_.waiter.default_timeout()), true))
       return late_stream("next");
-    if (const Status overrun = begin_turn("next"); !overrun.ok()) {
+    const Status overrun = begin_turn("next");
+    if (!overrun.ok()) {
       const auto lock = lock_streams();
       filling_.reset();
-      return overrun;
     }
-    return to_fill();
+    return overrun;
   }
   const WaitEnd end = local_.waiter.wait(
       [this] {
@@ -179,10 +186,7 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
                                 .slot = id_,
                                 .sequence = newest.version + 1};
       });
-  if (end != WaitEnd::ready) return next_failure(end);
-  if (streams_.is_used) [[unlikely]]
-    if (Status earlier = take_stream_failure(); !earlier.ok()) return earlier;
-  return to_fill();
+  return end == WaitEnd::ready ? Status() : next_failure(end);
 }
 
 Status Publisher::next_failure(WaitEnd end) noexcept {
@@ -249,6 +253,7 @@ Status Publisher::publish(Deadline deadline) noexcept {
 
 void Publisher::make_newest(std::uint64_t buffer) noexcept {
   newest_ = {newest_.version + 1, buffer};
+  if (gpu_) gpu_->is_newest_whole = true;
   words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
   words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);

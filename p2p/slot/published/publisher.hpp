@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "p2p/slot/attach/exposed_slot.hpp"
@@ -31,6 +32,10 @@ class Publisher final : public ExposedSlot {
   /// Visible once what is on the stream is done.
   Status publish(Stream stream, Deadline deadline) noexcept;
   int readers() const noexcept;
+  void also_needs(std::span<const int> ranks, Needed needed) {
+    const auto lock = lock_streams();  // the progress thread reads them where a replay waits
+    ExposedSlot::also_needs(ranks, needed);
+  }
 
   // The progress thread.
   void count_quarantine(bool enters) noexcept override;
@@ -51,6 +56,8 @@ class Publisher final : public ExposedSlot {
   void wake_readers() noexcept;
   /// Synchronous: announces that the next version is filled. flow_overrun if a reader lags.
   Status begin_turn(const char* operation) noexcept;
+  /// next(), once no buffer is being filled.
+  Status take_buffer(Deadline deadline) noexcept;
   Status next_failure(p2p::WaitEnd end) noexcept;
   /// For the application's thread while the progress thread may publish.
   p2p::Newest newest() noexcept {
@@ -72,6 +79,10 @@ class Publisher final : public ExposedSlot {
   /// The buffer has the newest version from now on. Once streams are used, requires their
   /// mutex, or that no version waits for one.
   void make_newest(std::uint64_t buffer) noexcept;
+  /// A copy is about to begin to the buffer. Once streams are used, requires their mutex.
+  void touch(std::uint64_t buffer) noexcept {
+    if (buffer == newest_.buffer) gpu_->is_newest_whole = false;
+  }
   void announce(Attachment& attachment) noexcept;
 
   // Behind streams: publisher_streams.cpp.
@@ -79,6 +90,13 @@ class Publisher final : public ExposedSlot {
   void prepare_stream(const p2p::cuda::UserStream& user, Deadline until);
   /// Throws Error.
   void publish_behind(const p2p::cuda::UserStream& user, Deadline until);
+  /// Whether the version might keep the last buffer from a replay that its stream waits for.
+  bool would_hold_up_graphs() noexcept;
+  /// Waits for the stream first, without a buffer. Throws Error.
+  void publish_behind_graphs(const p2p::cuda::UserStream& user, Deadline until);
+  /// The slot's own copies on that GPU begin behind those on the common stream which count no more.
+  /// Throws Error.
+  void hold_for_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu);
   /// Where the driver pins nothing. Throws Error.
   Status publish_on_thread(const p2p::cuda::UserStream& user, Deadline until);
   /// Owns nothing before streams are used. The application's thread.
@@ -134,6 +152,7 @@ class Publisher final : public ExposedSlot {
     std::optional<p2p::cuda::DeviceCopy> copy;  ///< of the version, under way
     bool copies_go_on = false;                  ///< perhaps, of those that count no more
     std::shared_ptr<p2p::cuda::Gpu> behind{};   ///< likewise on the slot's own stream; null: none
+    bool is_newest_whole = false;  ///< no copy has begun to the newest version's buffer since
   };
   std::unique_ptr<OnGpu> gpu_;  ///< null: versions are filled where readers see them
   std::atomic<Attachment*> readers_{nullptr};

@@ -11,9 +11,14 @@ namespace weft::detail {
 void Publisher::begin_copy() {
   std::optional<p2p::cuda::StreamPoint> former;
   if (gpu_->behind) {
+    hold_for_copies(gpu_->behind);
     const p2p::cuda::Gpu::Current current(*gpu_->behind);
     former.emplace(p2p::cuda::UserStream{gpu_->behind, streams_.own->of(gpu_->behind)}, "publish",
                    streams_.own);
+  }
+  {
+    const auto lock = lock_streams();
+    touch(*filling_);
   }
   gpu_->copy = local_.gpus->stage("publish", std::span(&gpu_->tensor, 1), buffers_,
                                   *filling_ * stride_, 0, former ? &*former : nullptr);

@@ -76,14 +76,13 @@ void Publisher::end_failed_copy(Deadline until) {
 void Publisher::give_back_buffer() noexcept {
   const std::uint64_t buffer = *filling_;
   filling_.reset();
-  const bool is_untouched = !gpu_->copy && !gpu_->copies_go_on;
   // A copy that goes on there is ahead of those of graphs, which go on the same stream.
   if (gpu_->copy) {
     gpu_->copy.reset();
     gpu_->copies_go_on = true;
   }
   if (spec_.flow != Flow::credits || newest_.version == 0 || buffer != newest_.buffer ||
-      !is_untouched)
+      !gpu_->is_newest_whole)
     return;
   words_.version(buffer).store(newest_.version, std::memory_order_release);
   wake_readers();
@@ -105,9 +104,11 @@ bool Publisher::begin_graph_publishes() noexcept {
   std::size_t begun = 0;
   while (begun < all.runs.size() && begin_run(all.runs[begun])) ++begun;
   all.runs.erase(all.runs.begin(), all.runs.begin() + static_cast<std::ptrdiff_t>(begun));
+  // As next() ends.
+  const Status needed = all.runs.empty() ? Status() : needs_.status();
   const std::size_t late = std::erase_if(all.runs, [&](const GraphPort::Run& run) {
-    if (!run.until.passed()) return false;
-    fail_run(run, no_buffer());
+    if (needed.ok() && !run.until.passed()) return false;
+    fail_run(run, needed.ok() ? no_buffer() : publish_failure(needed));
     return true;
   });
   return begun + late != 0 || is_news;
@@ -163,6 +164,8 @@ bool Publisher::begin_run(const GraphPort::Run& run) noexcept {
 void Publisher::add_run(const GraphPort::Run& run, std::uint64_t buffer) {
   StreamPublishes::Version version{.buffer = buffer, .until = run.until, .run = run.number};
   version.graph = run.call;
+  version.is_from_call = false;
+  touch(buffer);
   version.copy = local_.gpus->stage("publish", std::span(&run.call->tensor, 1), buffers_,
                                     buffer * stride_, 0, nullptr);
   // Versions that are ready now, and those of graphs, are ahead of it. Those whose streams have not
@@ -171,7 +174,7 @@ void Publisher::add_run(const GraphPort::Run& run, std::uint64_t buffer) {
   auto place = versions.end();
   while (place != versions.begin()) {
     StreamPublishes::Version& before = *std::prev(place);
-    if (before.graph != nullptr || before.poll()) break;
+    if (!before.is_from_call || before.poll()) break;
     --place;
   }
   versions.insert(place, std::move(version));

@@ -44,7 +44,10 @@ Status Publisher::publish(Stream stream, Deadline deadline) noexcept {
     prepare_stream(user, until);
     if (is_copied() && !local_.gpus->pins().is_pinned(buffers_->block().chunk).value_or(false))
       return publish_on_thread(user, until);
-    publish_behind(user, until);
+    if (would_hold_up_graphs())
+      publish_behind_graphs(user, until);
+    else
+      publish_behind(user, until);
     return {};
   } catch (...) {
     return publish_failure(caught_status());
@@ -80,17 +83,62 @@ Status Publisher::publish_on_thread(const UserStream& user, Deadline until) {
   return outcome->ok() ? publish(until) : publish_failure(*outcome);
 }
 
+void Publisher::hold_for_copies(const std::shared_ptr<p2p::cuda::Gpu>& gpu) {
+  const bool of_graphs = graph_copies_go_on();
+  if (!gpu_->copy && !gpu_->copies_go_on && !of_graphs) return;
+  // They must not end in the buffer after the next one.
+  gpu_->copies_go_on = true;
+  const StreamPoint former({gpu, gpu->stream_to_host()}, "publish", streams_.own);
+  const p2p::cuda::Gpu::Current current(*gpu);
+  (void)former.hold(gpu, "publish");
+  gpu_->copy.reset();
+  gpu_->copies_go_on = false;
+}
+
+/// Beside those of versions that wait for their streams, replays need a buffer while the newest
+/// version has one, and the thread another.
+bool Publisher::would_hold_up_graphs() noexcept {
+  constexpr std::size_t kOthers = 3;
+  const std::lock_guard lock(streams_.mutex);
+  return streams_.graphs != nullptr &&
+         (spec_.flow != Flow::credits || streams_.from_calls() + 1 + kOthers > spec_.depth);
+}
+
+void Publisher::publish_behind_graphs(const UserStream& user, Deadline until) {
+  const StreamPoint point(user, "publish", nullptr);
+  end_failed_copy(until);
+  {
+    const std::lock_guard lock(streams_.mutex);
+    give_back_buffer();
+  }
+  // Versions ahead of it keep their buffers until their streams have come to them.
+  const auto has_come = [&]() -> std::optional<Status> {
+    auto outcome = point.poll();
+    if (!outcome || !outcome->ok()) return outcome;
+    const std::lock_guard lock(streams_.mutex);
+    return streams_.from_calls() == 0 ? outcome : std::nullopt;
+  };
+  const auto outcome =
+      p2p::wait_for_device(local_, has_come, until, [] { return stats::WaitAbout{}; });
+  if (!outcome)
+    throw_error(Code::timeout, "publish",
+                "the stream has not come to the version within its time, and captured graphs, "
+                "which it may be behind, need the slot's buffers",
+                "call next(), which keeps what the tensor holds, and publish again; more depth "
+                "lets streams wait");
+  outcome->or_throw();
+  take_buffer(until).or_throw();
+  publish_behind(user, until);
+}
+
 void Publisher::publish_behind(const UserStream& user, Deadline until) {
   StreamPublishes::Version version{.buffer = *filling_, .until = until};
   if (is_copied()) {
     const StreamPoint point(user, "publish", streams_.own);
-    if (gpu_->copy || gpu_->copies_go_on || graph_copies_go_on()) {
-      // Copies of the thread's that count no more must not end in the buffer after this one.
-      const StreamPoint former({user.gpu, user.gpu->stream_to_host()}, "publish", streams_.own);
-      const p2p::cuda::Gpu::Current current(*user.gpu);
-      (void)former.hold(user.gpu, "publish");
-      gpu_->copy.reset();
-      gpu_->copies_go_on = false;
+    hold_for_copies(user.gpu);
+    {
+      const std::lock_guard lock(streams_.mutex);
+      touch(*filling_);
     }
     // If a call fails, its copy goes on perhaps: later ones to the buffer begin behind it.
     gpu_->behind = user.gpu;

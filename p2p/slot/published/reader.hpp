@@ -92,33 +92,45 @@ class VersionReader final : public RemoteEnd {
   Status staging_verdict(const std::string& detail, p2p::cuda::Pinning pinning) noexcept;
   void count_staged() noexcept;
 
-  // Behind streams: reader_streams.cpp. The application's thread.
+  // Behind streams: reader_streams.cpp, reader_moves.cpp. The application's thread.
   /// Owns nothing before streams are used.
   std::unique_lock<std::mutex> lock_stream_get() const noexcept;
   /// Waits until no stream waits for a get, and returns why one has failed, once.
   Status end_stream_get(const char* operation, Deadline until) noexcept;
   /// The same for what the thread's gets have left under way.
   Status end_thread_gets(Deadline until) noexcept;
-  Status get_on_thread(const Tensor& into, const p2p::cuda::UserStream& user, Deadline until);
-  /// Makes beforehand what a get needs while its stream waits. Throws Error.
-  void prepare_stream_get(const p2p::cuda::UserStream& user, const Tensor& into, Deadline until);
-  /// Throws Error.
-  void begin_stream_get(const p2p::cuda::UserStream& user, const Tensor& into, Deadline until);
-  Status get_failure(const Status& why) const noexcept;
-  // In captured graphs: reader_graphs.cpp.
-  /// While one exists, the turn is the thread's. The application's thread.
+  /// While one exists, the turn is the thread's, and gets of graphs wait: reader_graphs.cpp.
   class ThreadsTurn {
    public:
     explicit ThreadsTurn(VersionReader& reader) noexcept;
     ThreadsTurn(const ThreadsTurn&) = delete;
     ThreadsTurn& operator=(const ThreadsTurn&) = delete;
     ~ThreadsTurn();
+    /// Until take(): for waits which may be for the streams of those gets. Then end_stream_get().
+    void pass() noexcept;
+    void take() noexcept;
 
    private:
     VersionReader& reader_;
   };
+  Status get_on_thread(const Tensor& into, const p2p::cuda::UserStream& user, Deadline until,
+                       ThreadsTurn& turn);
+  /// Until no get waits for a stream to come to it, and none goes on. Throws Error.
+  void await_get_behind(Deadline until, ThreadsTurn& turn);
+  /// Until no stream of this rank waits, and no get goes on. Throws Error.
+  void await_all_streams(Deadline until, ThreadsTurn& turn);
+  /// Makes beforehand what a get needs while its stream waits. Throws Error.
+  p2p::GetWay prepare_stream_get(const p2p::cuda::UserStream& user, const Tensor& into,
+                                 Deadline until, ThreadsTurn& turn);
   /// Throws Error.
-  void capture_get(const Tensor& into, const p2p::cuda::Capture& capture, Deadline deadline);
+  void begin_stream_get(const p2p::cuda::UserStream& user, const Tensor& into, Deadline until,
+                        p2p::GetWay way);
+  stats::WaitAbout about_next() const noexcept;
+  Status get_failure(const Status& why) const noexcept;
+  // In captured graphs: reader_graphs.cpp.
+  /// Throws Error.
+  void capture_get(const Tensor& into, const p2p::cuda::Capture& capture, Deadline deadline,
+                   ThreadsTurn& turn);
   // Their mutex.
   /// Begins the next run that is due, if no get is open. Returns whether one has begun.
   bool begin_graph_get() noexcept;
@@ -127,6 +139,11 @@ class VersionReader final : public RemoteEnd {
   void fail_run(const p2p::GraphPort::Run& run, const Status& why) noexcept;
 
   // Their mutex; the progress thread, but for the last.
+  /// Begins the get behind a stream if that has come to it, and it is its turn.
+  bool begin_get_behind() noexcept;
+  void fail_get_behind(const Status& why) noexcept;
+  void open_get(const Tensor& into, Deadline until, p2p::GetWay way) noexcept;
+  Status beyond_its_time(const char* whose) const noexcept;
   void move_stream_get() noexcept;
   /// One stage further. False: not now, or it has ended.
   bool advance_stream_get() noexcept;

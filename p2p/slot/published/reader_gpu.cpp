@@ -172,7 +172,7 @@ Status VersionReader::end_thread_gets(Deadline until) noexcept {
 
 Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept {
   if (Status status = check_gpu_target(into); !status.ok()) return status;
-  const ThreadsTurn turn(*this);
+  ThreadsTurn turn(*this);
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   if (Status status = end_stream_get("get", until); !status.ok()) return status;
   std::string detail;
@@ -182,7 +182,7 @@ Status VersionReader::get_to_gpu(const Tensor& into, Deadline deadline) noexcept
     if (!gpu_get_) gpu_get_ = std::make_unique<p2p::GpuGet>();
     pinning = map_versions(into.memory());
     if (pinning == Pinning::not_now) {
-      p2p::wait_for_streams(local_, "get", until);
+      await_all_streams(until, turn);
       pinning = map_versions(into.memory());
     }
     if (pinning == Pinning::pinned) return get_mapped(into, deadline);

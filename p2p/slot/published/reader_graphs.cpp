@@ -19,15 +19,19 @@ using p2p::StreamGet;
 
 VersionReader::ThreadsTurn::ThreadsTurn(VersionReader& reader) noexcept : reader_(reader) {
   StreamGet& get = reader_.stream_get_;
-  if (!get.graphs || get.graphs->calls++ != 0) return;
+  if (get.graphs && get.graphs->calls++ == 0) take();
+}
+
+void VersionReader::ThreadsTurn::take() noexcept {
+  StreamGet& get = reader_.stream_get_;
+  if (!get.graphs) return;
   const std::lock_guard lock(get.mutex);
   get.graphs->thread_reads = true;
 }
 
-VersionReader::ThreadsTurn::~ThreadsTurn() {
+void VersionReader::ThreadsTurn::pass() noexcept {
   StreamGet& get = reader_.stream_get_;
-  // One that began before the first capture has not been counted.
-  if (!get.graphs || get.graphs->calls == 0 || --get.graphs->calls != 0) return;
+  if (!get.graphs) return;
   {
     const std::lock_guard lock(get.mutex);
     get.graphs->thread_reads = false;
@@ -35,8 +39,14 @@ VersionReader::ThreadsTurn::~ThreadsTurn() {
   reader_.local_.want_service();
 }
 
+VersionReader::ThreadsTurn::~ThreadsTurn() {
+  StreamGet& get = reader_.stream_get_;
+  // One that began before the first capture has not been counted.
+  if (get.graphs && get.graphs->calls != 0 && --get.graphs->calls == 0) pass();
+}
+
 void VersionReader::capture_get(const Tensor& into, const p2p::cuda::Capture& capture,
-                                Deadline deadline) {
+                                Deadline deadline, ThreadsTurn& turn) {
   p2p::check_capture(local_, "get");
   if (into.memory().is_host() || into.bytes() == 0)
     throw_error(Code::bad_argument, "get",
@@ -50,9 +60,9 @@ void VersionReader::capture_get(const Tensor& into, const p2p::cuda::Capture& ca
   const p2p::cuda::ScopedRelaxation relaxed(gpu->driver());
   p2p::cuda::reap_graphs();
   end_thread_gets(until).or_throw();
-  prepare_stream_get(capture.stream, into, until);
+  const p2p::GetWay way = prepare_stream_get(capture.stream, into, until, turn);
   StreamGet& get = stream_get_;
-  if (!get.by_nic && !get.is_mapped &&
+  if (!way.by_nic && !way.is_mapped &&
       !local_.gpus->pins().is_pinned(get.block->block().chunk).value_or(false))
     throw_error(Code::bad_argument, "get",
                 "the stream captures a graph, and the driver pins no memory for copies that no "
@@ -71,8 +81,7 @@ void VersionReader::capture_get(const Tensor& into, const p2p::cuda::Capture& ca
   const auto call = p2p::cuda::handle_of(
       std::make_unique<GraphGet>(GraphCall::Kind::get, get.graphs->port, capture, patience));
   call->tensor = into;
-  call->by_nic = get.by_nic;
-  call->is_mapped = get.is_mapped;
+  call->way = way;
   call->add_to(capture);
   stream_outcome_ = call->outcome;
 }
@@ -85,15 +94,11 @@ void VersionReader::end_graph_runs() noexcept {
     // The streams of all go on by the same word, so that another one may use the tensor.
     for (GraphPort::Run& other : runs)
       if (other.call == run.call) other.overlaps = true;
-    if (get.graph == run.call) fail_stream_get(p2p::overlap());
+    if (get.stream.graph == run.call) fail_stream_get(p2p::overlap());
   }
   std::erase_if(runs, [this](const GraphPort::Run& run) {
     if (!run.overlaps && !run.until.passed()) return false;
-    fail_run(run, run.overlaps ? p2p::overlap()
-                               : failure(Code::timeout, "get",
-                                         "a replay's get waited for an earlier one beyond its time",
-                                         "is the owner at the same step? a longer deadline: "
-                                         "WEFT_TIMEOUT"));
+    fail_run(run, run.overlaps ? p2p::overlap() : beyond_its_time("a replay's"));
     return true;
   });
 }
@@ -117,24 +122,17 @@ bool VersionReader::begin_graph_get() noexcept {
   end_graph_runs();
   if (all.runs.empty()) return false;
   get.may_begin.store(true, std::memory_order_release);
-  if (all.thread_reads || get.is_open.load(std::memory_order_relaxed)) return false;
+  // The stream of a get that the thread waits for, too, may have come to this one.
+  if (get.is_under_way || (all.thread_reads && !get.will_begin())) return false;
   const GraphPort::Run run = all.runs.front();
   all.runs.erase(all.runs.begin());
   const auto& call = static_cast<const GraphGet&>(*run.call);
-  get.stage = StreamGet::Stage::waits;
-  get.into = call.tensor;
-  get.until = run.until;
-  get.graph = run.call;
-  get.run = run.number;
-  get.by_nic = call.by_nic;
-  get.is_mapped = call.is_mapped;
-  get.torn = 0;
-  get.broken = {};
-  get.is_over = false;
-  get.is_open.store(true, std::memory_order_release);
+  open_get(call.tensor, run.until, call.way);
+  get.stream.graph = run.call;
+  get.stream.run = run.number;
   try {
     // Gets of the thread's into another GPU's memory may have come between.
-    if (get.is_mapped && map_versions(get.into.memory()) != p2p::cuda::Pinning::pinned)
+    if (get.way.is_mapped && map_versions(get.into.memory()) != p2p::cuda::Pinning::pinned)
       throw_error(Code::system, "get", "the owner's memory is not pinned any more", "");
   } catch (...) {
     fail_stream_get(caught_status());

@@ -244,9 +244,11 @@ void VersionReader::drop_stream_get() noexcept {
   const std::lock_guard lock(get.mutex);
   if (get.graphs) get.graphs->end_all();
   if (!get.is_open.load(std::memory_order_relaxed)) return;
-  if (!get.is_over)
-    fail_stream_get(
-        failure(Code::closed, "get", "this end was closed before the version came", ""));
+  const Status closed =
+      failure(Code::closed, "get", "this end was closed before the version came", "");
+  if (get.will_begin()) fail_get_behind(closed);
+  get.behind.reset();
+  if (!get.is_over) fail_stream_get(closed);
   if (std::exchange(get.is_reading, false)) {
     get.reading->get.gpu_flushes = nullptr;  // nothing will see it
     get.reading->tensor = get.into;
@@ -254,9 +256,9 @@ void VersionReader::drop_stream_get() noexcept {
     local_.strays.keep(std::move(get.reading), id_);
   }
   get.copy.reset();
-  get.after = nullptr;
   get.into = {};
-  get.is_open.store(false, std::memory_order_release);
+  get.is_under_way = false;
+  get.tell_open();
 }
 
 void VersionReader::drop_pending() noexcept {

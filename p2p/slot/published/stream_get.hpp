@@ -21,9 +21,21 @@
 
 namespace weft::p2p {
 
-/// A reader's. The application's thread begins the get, or the progress thread one of a graph, and
-/// the progress thread carries it out. Everything requires the mutex, but for `is_open`,
-/// `may_begin` and what is the application's thread's.
+/// A get behind a stream. Holds nothing before its turn: the stream may have come to a graph's get
+/// that is ahead of it.
+struct GetBehind {
+  Tensor into;
+  Deadline until;
+  std::unique_ptr<cuda::StreamPoint> after;  ///< null: the stream has come to the get
+  cuda::StreamWait wait;
+  std::uint32_t* outcome;
+  GetWay way;
+  bool is_over = false;  ///< it has failed, and the stream has gone on
+};
+
+/// A reader's. The application's thread adds the get `behind` a stream, or the progress thread
+/// begins one of a graph, and the progress thread carries it out. Everything requires the mutex,
+/// but for `is_open`, `may_begin` and what is the application's thread's.
 struct StreamGet {
   enum class Stage : std::uint8_t {
     waits,  ///< for a version that was not seen
@@ -51,6 +63,13 @@ struct StreamGet {
     std::vector<std::uint32_t> words{};  ///< two
     std::uint64_t count = 0;             ///< of the gets
   };
+  /// The stream that waits.
+  struct Held {
+    cuda::StreamWait wait{};
+    std::uint32_t* outcome = nullptr;
+    std::shared_ptr<GraphCall> graph{};  ///< whose run waits instead of both; null: none
+    std::uint64_t run = 0;
+  };
   struct Broken {
     Status why{};
     Clock::time_point since{};
@@ -62,18 +81,15 @@ struct StreamGet {
   Outcomes outcomes{};
 
   std::mutex mutex{};
-  std::atomic<bool> is_open{false};  ///< a get is under way, or what it has left
-  bool is_over = true;               ///< its outcome is known, and the stream has gone on
+  std::atomic<bool> is_open{false};  ///< `behind` is there, or `is_under_way`
+  std::optional<GetBehind> behind{};
+  bool is_under_way = false;  ///< a get whose turn has come, or what it has left
+  bool is_over = true;        ///< its outcome is known, and the stream has gone on
   Stage stage = Stage::waits;
   Tensor into{};
   Deadline until{};
-  std::unique_ptr<cuda::StreamPoint> after{};  ///< null: the stream has come to the get
-  cuda::StreamWait wait{};
-  std::shared_ptr<GraphCall> graph{};  ///< whose stream waits instead; null: none
-  std::uint64_t run = 0;
-  std::uint32_t* outcome = nullptr;
-  bool by_nic = false;     ///< the fabric reads into the GPU's memory
-  bool is_mapped = false;  ///< the GPU copies from the owner's
+  Held stream{};
+  GetWay way{};
 
   Newest version{};
   std::uint64_t torn = 0;   ///< versions up to this one were overwritten while they were read
@@ -89,8 +105,11 @@ struct StreamGet {
   std::unique_ptr<GraphGets> graphs{};  ///< null: no graph gets
   std::atomic<bool> may_begin{false};   ///< runs of graphs
 
-  /// Whether nothing writes the target any more.
-  bool is_settled() const noexcept { return is_over && !is_reading && !copy; }
+  /// Whether a get waits for its stream, or for its turn behind it.
+  bool will_begin() const noexcept { return behind && !behind->is_over; }
+  /// Whether nothing writes a target, or will.
+  bool is_settled() const noexcept { return !will_begin() && is_over && !is_reading && !copy; }
+  void tell_open() noexcept { is_open.store(behind || is_under_way, std::memory_order_release); }
 };
 
 }  // namespace weft::p2p

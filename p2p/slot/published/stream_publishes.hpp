@@ -1,6 +1,7 @@
 // Versions that become visible once a stream has come to them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@ struct StreamPublishes {
     std::optional<cuda::DeviceCopy> copy{};      ///< to the buffer
     bool is_late = false;                        ///< it is not published any more
     std::shared_ptr<GraphCall> graph{};          ///< whose stream waits for the copy; null: none
+    bool is_from_call = true;                    ///< false: of a graph
     std::uint64_t run = 0;
 
     std::optional<Status> poll() noexcept { return copy ? copy->poll() : after->poll(); }
@@ -56,6 +58,12 @@ struct StreamPublishes {
     for (const Version& version : versions)
       if (!version.is_late) return true;
     return false;
+  }
+  /// Those of calls outside of graphs: each keeps its buffer until its stream has come to it.
+  std::size_t from_calls() const noexcept {
+    std::size_t count = 0;
+    for (const Version& version : versions) count += version.is_from_call ? 1 : 0;
+    return count;
   }
   void fail(Status why) noexcept {
     if (failure.ok()) failure = std::move(why);

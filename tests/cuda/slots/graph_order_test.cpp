@@ -73,6 +73,9 @@ TEST_F(GraphOrder, WaitsOfSerialReplaysAfterAnOverlap) {
 }
 
 TEST_F(GraphOrder, PutsOfSerialReplaysAfterAnOverlap) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer reports the race that overlapping replays are";
+#endif
   run_on(1, settings().with(Setting::log, "off"), [&](World& world) {
     Slot slot = world.expose(graph_spec({}, 1));
     RemoteSlot remote = world.attach(0, graph_spec({}, 1));
