@@ -180,20 +180,25 @@ bool CollectiveTable::end_work() noexcept {
       if (group.here != nullptr) all.push_back(group.here);
   }
   for (const auto& group : all) group->end_streams(nullptr, "left");
+  bool reaches_others = false;
   const auto ended = [&]() -> std::optional<Status> {
     const std::lock_guard lock(mutex_);
     bool works = false;
-    for (const auto& [id, group] : groups_)
-      works = (group.here != nullptr && group.here->gpu_works()) || works;
+    reaches_others = false;
+    for (const auto& [id, group] : groups_) {
+      if (group.here == nullptr || !group.here->gpu_works()) continue;
+      works = true;
+      // In groups of several hosts a GPU works on its own rank's memory.
+      reaches_others = group.here->has_lent_gpus() || reaches_others;
+    }
     return works ? std::nullopt : std::optional<Status>(Status{});
   };
   if (ended() || p2p::wait_for_device(local_, ended, Deadline::after(kMostWorking),
                                       [] { return stats::WaitAbout{}; }))
     return false;
-  local_.log->error(Subsystem::path,
-                    "a GPU still works for a group that this rank leaves: other ranks keep the "
-                    "memory in quarantine");
-  return true;
+  local_.log->error(Subsystem::path, "a GPU still works for a group that this rank leaves{}",
+                    reaches_others ? ": other ranks keep the memory in quarantine" : "");
+  return reaches_others;
 }
 
 void CollectiveTable::erase_if_over(std::uint64_t id) {

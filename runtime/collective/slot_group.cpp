@@ -214,10 +214,11 @@ void SlotGroup::strange(const PlannedCall& call, int other, const PieceHead& hea
 }
 
 // Received pieces are copied by this rank itself. Outgoing pieces are read until their puts end.
-int SlotGroup::toucher(const PlannedCall&) noexcept {
+int SlotGroup::toucher(const PlannedCall& call) noexcept {
   for (const int r : linked_)
     if (!link(r)->at_rest()) return r;
-  return gpu_works() ? me_ : -1;
+  // The GPU works on tensors of those calls that it carries out.
+  return call.on_device && gpu_works() ? me_ : -1;
 }
 
 void SlotGroup::cut_off() noexcept {

@@ -130,13 +130,7 @@ bool VersionReader::begin_graph_get() noexcept {
   open_get(call.tensor, run.until, call.way);
   get.stream.graph = run.call;
   get.stream.run = run.number;
-  try {
-    // Gets of the thread's into another GPU's memory may have come between.
-    if (get.way.is_mapped && map_versions(get.into.memory()) != p2p::cuda::Pinning::pinned)
-      throw_error(Code::system, "get", "the owner's memory is not pinned any more", "");
-  } catch (...) {
-    fail_stream_get(caught_status());
-  }
+  choose_gpu();
   return true;
 }
 

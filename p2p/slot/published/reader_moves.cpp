@@ -69,7 +69,18 @@ bool VersionReader::begin_get_behind() noexcept {
   get.stream.wait = std::move(next.wait);
   get.stream.outcome = next.outcome;
   get.behind.reset();
+  choose_gpu();
   return true;
+}
+
+void VersionReader::choose_gpu() noexcept {
+  StreamGet& get = stream_get_;
+  try {
+    if (get.way.is_mapped && map_versions(get.into.memory()) != p2p::cuda::Pinning::pinned)
+      throw_error(Code::system, "get", "the owner's memory is not pinned any more", "");
+  } catch (...) {
+    fail_stream_get(caught_status());
+  }
 }
 
 void VersionReader::open_get(const Tensor& into, Deadline until, GetWay way) noexcept {

@@ -98,6 +98,27 @@ TEST_F(NicEnds, KeepTensorsLentWhileTheGpuWorks) {
   });
 }
 
+/// A call of host memory is given up while the GPU works for one that began before it.
+TEST_F(NicEnds, LendNoTensorsThatTheGpuDoesNotWorkOn) {
+  HeldKernel held(*control());
+  Meeting step(2);
+  run(2, [&](World& world) {
+    auto group = Collectives::open(world);
+    const Tensor tensor = filled(world, 1);
+    Plan plan = begin_held(group, tensor, held);
+    step.wait();
+    const Tensor host = world.allocate(DType::f32, {8});
+    const Status why =
+        group.run(all_reduce(host, Reduction::sum), Deadline::after(milliseconds(300)));
+    EXPECT_FALSE(why.ok());
+    EXPECT_EQ(why.text().find("still works"), std::string::npos) << why.text();
+    step.wait();
+    held.set_free();
+    EXPECT_OK_STATUS(group.settle(Deadline::after(seconds(10))));
+    step.wait();
+  });
+}
+
 TEST_F(NicEnds, EndTheGroupWhereAKernelOrTheGpuFails) {
   for (const bool is_lost : {false, true}) {
     Meeting failing(2);
