@@ -19,16 +19,17 @@ enum class GpuWord : std::uint32_t {
   no       ///< and so will all others: a path does not serve
 };
 
-/// Kept by member. Any thread.
+/// Kept by member, from the first word on: groups without GPUs need no memory. Any thread.
 class GpuWords {
  public:
-  /// Throws std::bad_alloc, as no word may be lost later.
-  explicit GpuWords(std::size_t members) : all_(members) {}
+  explicit GpuWords(std::size_t members) noexcept : members_(members) {}
 
-  /// A member has said this. True if the member is to be told that this rank goes by host memory.
+  /// A member has said this. True if the member is to be told that this rank goes by host memory,
+  /// as it does for good where there is no memory for the first word.
   bool hear(std::size_t member, std::uint64_t number, std::uint32_t mark, GpuWord word) noexcept;
   /// This rank has begun the call, with GPUs or not. Returns the members that have offered theirs
-  /// and are to be told that it goes by host memory. Throws std::bad_alloc.
+  /// and are to be told that it goes by host memory. Throws std::bad_alloc, as no word may be lost
+  /// once this rank has offered.
   std::vector<std::size_t> begin(std::uint64_t number, bool offers);
   /// The member's word; `later` if it says that of another call under that number.
   GpuWord said(std::size_t member, std::uint64_t number, std::uint32_t mark) const noexcept;
@@ -50,7 +51,8 @@ class GpuWords {
   };
 
   mutable std::mutex mutex_;
-  std::vector<Member> all_;
+  const std::size_t members_;
+  std::vector<Member> all_;                     ///< empty until the first word
   std::uint64_t begun_ = 0;                     ///< the last call
   std::array<std::uint64_t, kKept> offered_{};  ///< by number modulo their number
   std::atomic<bool> has_no_{false};
