@@ -84,7 +84,8 @@ TEST_F(Adopt, KeepsTheMemoryUntilACopyHasEnded) {
   const OwnMemory memory(driver(), 400);
   run_on(1, [&](World& world) {
     std::atomic<bool> is_unused{false};
-    const Tensor host = world.allocate(DType::f32, {100});
+    const Tensor host = world.allocate(DType::f32, {100});  // the late copy writes it
+    const Tensor other = world.allocate(DType::f32, {8});
     {
       const Tensor gpu = world.adopt(memory.data(), DType::f32, {100}, [&] { is_unused = true; });
       EXPECT_TRUE(tells(thrown_by([&] {
@@ -94,7 +95,7 @@ TEST_F(Adopt, KeepsTheMemoryUntilACopyHasEnded) {
     }
     EXPECT_FALSE(is_unused);
     EXPECT_TRUE(soon([&] {
-      world.copy(host, host);
+      world.copy(other, other);
       return is_unused.load();
     }));
   });
