@@ -1,4 +1,5 @@
 // Collectives between hosts whose tensors go from GPU to GPU by NICs.
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -12,6 +13,18 @@ namespace weft::tests {
 namespace {
 
 using std::chrono::milliseconds;
+
+// ThreadSanitizer is slow, and shows the same races with less.
+#if defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kSeeds = 4;
+constexpr std::int64_t kManyPieces = (std::int64_t{1} << 20) / 4 + 77;
+constexpr std::array kNumbersOfRanks{2};
+#else
+constexpr std::uint64_t kSeeds = 30;
+constexpr std::int64_t kManyPieces = (std::int64_t{3} << 20) / 4 + 77;
+constexpr std::array kNumbersOfRanks{2, 3, 4};
+#endif
+
 Call with(Algorithm algorithm, Call call) {
   call.algorithm = algorithm;
   return call;
@@ -70,7 +83,7 @@ TEST_F(ByNics, GiveWhatAllKindsGive) {
 }
 
 TEST_F(ByNics, GiveTheBitsOfHostMemoryForEveryTypeAndReduction) {
-  for (const int ranks : {2, 3, 4})
+  for (const int ranks : kNumbersOfRanks)
     run(ranks, [&](World& world) {
       auto group = Collectives::open(world);
       for (const DType dtype : kDtypes)
@@ -104,7 +117,7 @@ TEST_F(ByNics, GiveTheBitsOfHostMemoryForEveryTypeAndReduction) {
 /// A kernel or a put that reads too early shows: streams are as late as they may be, and a NIC's
 /// writes are not there before a flush.
 TEST_F(ByNics, DoSoHoweverLateTheStreamsAre) {
-  for (std::uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
     const stand_in::Options lazy{
         .pace = stand_in::Pace::lazy, .seed = seed, .idle = milliseconds(1)};
     ASSERT_EQ(control()->restart(with_flushes(seed % 2 == 0, lazy)), std::vector<std::string>{});
@@ -135,7 +148,7 @@ TEST_F(ByNics, DoSoHoweverLateTheStreamsAre) {
 }
 
 TEST_F(ByNics, MoveTensorsOfManyPieces) {
-  const std::int64_t count = (std::int64_t{3} << 20) / 4 + 77;
+  const std::int64_t count = kManyPieces;
   for (const int ranks : {2, 3})
     run(ranks, [&](World& world) {
       auto group = Collectives::open(world);
@@ -300,6 +313,9 @@ TEST_F(ByNics, TakeWhatARankThatHasGoneHasSentByHostMemory) {
 
 /// Planted defects show in what the tests above compare.
 TEST_F(ByNics, WouldShowAPutAheadOfItsKernelOrAKernelAheadOfItsFlush) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the race that is planted here is one that the sanitizer reports";
+#endif
   for (const bool claims : {true, false}) {
     std::atomic<int> wrong{0};
     for (std::uint64_t seed = 1; seed <= 8 && wrong == 0; ++seed) {
@@ -330,6 +346,8 @@ TEST_F(ByNics, WouldShowAPutAheadOfItsKernelOrAKernelAheadOfItsFlush) {
         if (given != std::vector<float>(5000, 2)) ++wrong;
         known.wait();
         control()->ignore_flushes(false);
+        // On the same streams, behind the work whose end was only claimed.
+        group.run(all_reduce(first, Reduction::sum)).or_throw();
       });
       (void)control()->take_complaints();
     }
