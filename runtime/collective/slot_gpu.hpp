@@ -89,7 +89,7 @@ class SlotGpu {
   bool works() noexcept;
   /// Whether it is to do so for something else too that rings no bell.
   void look_again(bool does) noexcept {
-    // What went on when it was last looked at may have ended since.
+    // A work that went on when it was last looked at may have ended since.
     if (std::exchange(looks_again_, does) != does || is_working_) (void)works();
   }
   /// Whether a work went on when that was last looked at.

@@ -143,7 +143,7 @@ class VersionReader final : public RemoteEnd {
   bool begin_get_behind() noexcept;
   void fail_get_behind(const Status& why) noexcept;
   void open_get(const Tensor& into, Deadline until, p2p::GetWay way) noexcept;
-  /// Of the get that begins: others, into another GPU's memory, may have come between.
+  /// For the get that begins: others, into another GPU's memory, may have come between.
   void choose_gpu() noexcept;
   Status beyond_its_time(const char* whose) const noexcept;
   void move_stream_get() noexcept;
